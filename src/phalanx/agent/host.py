@@ -1,0 +1,119 @@
+"""The agent once it is whole: one event loop that owns this host's ports, tasks, and line to the lead."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from phalanx.agent.children import Reaper
+from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
+from phalanx.agent.link import LeadGoneError, Link
+from phalanx.agent.ports import PortHolder
+from phalanx.agent.prestart import Waiting
+from phalanx.agent.tasks import Tasks
+from phalanx.errors import PhalanxError
+from phalanx.events import StopRequested
+from phalanx.plan.host import Host
+from phalanx.protocol.client import LeadClient
+from phalanx.protocol.messages import VERSION, Join
+from phalanx.protocol.signing import RefusedError, RunKey
+from phalanx.protocol.transport import HttpTransport
+
+#: Seconds without a lead after which a host ends its tasks: nobody would ever tell it to.
+PATIENCE = 10.0
+
+#: Generations for which ports are held at once: this one and the next.
+_GENERATIONS = 2
+
+
+def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], lead: int | None) -> int:
+    """See agent.main."""
+    # Only the lead's orders and the launcher's pipe end it; a closing terminal does not.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        return asyncio.run(_run(config, reaper, waiting))
+    except PhalanxError as wrong:
+        _log(f"{wrong}")
+        return wrong.exit_code
+    finally:
+        if lead is not None:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(lead, os.WNOHANG)
+
+
+async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting]) -> int:
+    holder = PortHolder(_range(config["ports"]))
+    serving = config["serving"]
+    ports = holder.hold(serving * _GENERATIONS)
+    about = config["host"]
+    host = Host(
+        id=about["id"],
+        name=about["name"],
+        address=about["address"],
+        ports=ports[:serving],
+        cpus=cpu_count(),
+        gpus=gpu_count(),
+        memory=memory_bytes(),
+        folder=about["folder"],
+    )
+    join = Join(
+        version=VERSION,
+        run=config["run"],
+        instance=os.urandom(8).hex(),
+        host=host,
+        pid=os.getpid(),
+        next_ports=ports[serving:],
+    )
+    address, _, port = config["lead"].rpartition(":")
+    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]))
+    tasks = Tasks(
+        host=host.id,
+        folder=Path(host.folder),
+        environ=config["environ"],
+        secrets=[value.encode() for value in config["secrets"]],
+        boot=config["boot"],
+        reaper=reaper,
+        waiting=waiting,
+    )
+    link = Link(client, join, tasks.obey, patience=PATIENCE)
+    tasks.attach(link)
+    if config["attached"]:
+        _watch_launcher(link)
+    try:
+        await link.run()
+    except* (LeadGoneError, RefusedError) as group:
+        _log(f"{group.exceptions[0]}; ending this host's tasks")
+        await tasks.end_all()
+        return 3
+    finally:
+        tasks.close()
+        holder.release_all()
+    return 0
+
+
+def _watch_launcher(link: Link) -> None:
+    """End of file on the launcher's pipe: it is gone, and an attached run goes with it."""
+    loop = asyncio.get_running_loop()
+
+    def ended() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            link.say(StopRequested(time=time.time(), by="the launcher, which has gone"))
+
+    loop.add_reader(0, ended)
+
+
+def _range(ports: list[int] | None) -> tuple[int, int] | None:
+    return None if ports is None else (ports[0], ports[1])
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,127 @@
+"""The agent's line to the lead: joins, asks for orders, hands over events, and keeps them until they are taken."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from phalanx.errors import ProtocolError
+from phalanx.events import Event, event_to_json
+from phalanx.protocol.client import LeadClient
+from phalanx.protocol.messages import Join, Order, Poll, Report
+from phalanx.protocol.signing import RefusedError
+from phalanx.protocol.transport import LeadSilentError
+
+#: Seconds between two tries while the lead does not answer.
+RETRY = 0.2
+
+#: At most this many events in one request; the rest follows at once.
+BATCH = 500
+
+
+class LeadGoneError(ProtocolError):
+    """The lead has not answered for longer than its lease."""
+
+
+class Link:
+    """One agent's conversation. `obey` is called with each order once, in order."""
+
+    def __init__(
+        self,
+        client: LeadClient,
+        join: Join,
+        obey: Callable[[Order], None],
+        *,
+        patience: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`patience`: seconds without any answer after which the lead counts as gone."""
+        self._client, self._join, self._obey = client, join, obey
+        self._patience, self._clock = patience, clock
+        self._outbox: list[dict[str, Any]] = []
+        self._first = 1  # the number of the first event in the outbox
+        self._prepared = 0
+        self._polling = False  # a poll is open, so what it could have said needs a request of its own
+        self._news = asyncio.Event()
+        self._after = 0
+        self._epoch = 0
+        self._answered = clock()
+
+    def say(self, event: Event) -> None:
+        """Hand an event over as soon as the lead takes it."""
+        self._outbox.append(event_to_json(event))
+        self._news.set()
+
+    def prepared(self, generation: int) -> None:
+        """Everything of this generation is ready to go."""
+        self._prepared = generation
+        if self._polling:
+            self._news.set()
+
+    async def run(self) -> None:
+        """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns this agent."""
+        await self._retry(lambda: self._client.join(self._join))
+        self._epoch = self._client.epoch
+        async with asyncio.TaskGroup() as group:
+            reporter = group.create_task(self._report_forever())
+            await self._follow_orders()
+            await self._drain()
+            reporter.cancel()
+
+    async def _follow_orders(self) -> None:
+        instance, host = self._join.instance, self._join.host.id
+        while True:
+            poll = Poll(instance=instance, host=host, after=self._after, prepared=self._prepared)
+            self._polling = True
+            answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]
+            self._polling = False
+            for order in answer.orders:
+                if order.epoch < self._client.epoch or order.seq <= self._after:
+                    continue
+                self._after = order.seq
+                if order.kind == "leave":
+                    return
+                self._obey(order)
+
+    async def _report_forever(self) -> None:
+        while True:
+            await self._news.wait()
+            await self._report_once()
+
+    async def _report_once(self) -> None:
+        self._news.clear()
+        batch = tuple(self._outbox[:BATCH])
+        message = Report(
+            instance=self._join.instance, host=self._join.host.id, first=self._first, events=batch, prepared=self._prepared
+        )
+        taken = await self._retry(lambda: self._client.report(message))
+        done = max(0, taken.upto - self._first + 1)
+        del self._outbox[:done]
+        self._first += done
+        if self._outbox:
+            self._news.set()
+
+    async def _drain(self) -> None:
+        """The last words, as far as the lead still listens."""
+        try:
+            async with asyncio.timeout(1.0):
+                while self._outbox:
+                    await self._report_once()
+        except (TimeoutError, ProtocolError):
+            return
+
+    async def _retry(self, call: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                answer = await call()
+            except RefusedError:
+                raise
+            except LeadSilentError as wrong:
+                if self._clock() - self._answered > self._patience:
+                    raise LeadGoneError(f"{wrong}; given up after {self._patience:g} s") from wrong
+                await asyncio.sleep(RETRY)
+            else:
+                self._answered = self._clock()
+                return answer

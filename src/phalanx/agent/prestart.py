@@ -1,0 +1,52 @@
+"""The tasks that may start before anybody knows their identity, and the pipes that hold what they say meanwhile."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from phalanx.agent.children import Child, ChildSpec, Reaper
+from phalanx.agent.standby import Standby, interpreter_line
+
+
+class Waiting:
+    """One task's interpreter, started with everything it gets but its identity."""
+
+    __slots__ = ("argv", "child", "env", "err", "out", "standby")
+
+    def __init__(self, *, argv: tuple[str, ...], env: dict[str, str], standby: Standby, child: Child, out: int, err: int) -> None:
+        """`env`: the variables added so far; `out`, `err`: the read ends of its pipes."""
+        self.argv, self.env, self.standby, self.child, self.out, self.err = argv, env, standby, child, out, err
+
+
+def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
+    """Start a standby for each task this host will probably get, by task name. Nothing is waited for."""
+    found: dict[str, Waiting] = {}
+    for task in config["standby"]:
+        argv = tuple(task["argv"])
+        if interpreter_line(argv) is None:
+            continue
+        environ = {**config["environ"], **task["env"]}
+        standby = Standby(boot=config["boot"], imports=tuple(config["imports"]))
+        spec, out, err = piped(
+            f"{task['id']}/standby",
+            argv,
+            {**environ, **standby.env(environ)},
+            config["cwd"],
+            standby.fds,
+        )
+        child = reaper.spawn(spec)
+        for fd in (spec.stdout, spec.stderr):
+            os.close(fd)
+        standby.started()
+        found[task["id"]] = Waiting(argv=argv, env=dict(task["env"]), standby=standby, child=child, out=out, err=err)
+    return found
+
+
+def piped(
+    name: str, argv: tuple[str, ...], env: dict[str, str], cwd: str, fds: dict[int, int]
+) -> tuple[ChildSpec, int, int]:
+    """A child with two new pipes: its spec, and the ends to read."""
+    out, out_write = os.pipe()
+    err, err_write = os.pipe()
+    return ChildSpec(id=name, argv=argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write, fds=fds), out, err

@@ -1,0 +1,289 @@
+"""This host's tasks: carries out the lead's orders, and tells what became of each process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from phalanx import events as ev
+from phalanx.agent.children import Child, Exited, FailedToStart, Reaper, Started
+from phalanx.agent.link import Link
+from phalanx.agent.listening import listening
+from phalanx.agent.output import Capture
+from phalanx.agent.prestart import Waiting, piped
+from phalanx.agent.standby import Standby, interpreter_line
+from phalanx.names import TaskId
+from phalanx.protocol.messages import Order, StartTask, unpack
+from phalanx.redact import Masker
+
+#: How long the leader of a group has to listen before the others start all the same (facts §6).
+HEAD_START = 0.3
+
+#: How many last lines an exit carries, and how long each may be.
+LAST_LINES, LINE_LENGTH = 20, 500
+
+#: Seconds that the last output of an ended process has to arrive.
+DRAIN = 0.5
+
+
+class Running:
+    """One attempt of one task, from its order to its end."""
+
+    def __init__(self, task: StartTask, generation: int, tf_config: str | None) -> None:
+        """Nothing runs yet."""
+        self.task, self.generation, self.tf_config = task, generation, tf_config
+        self.child: Child | None = None
+        self.standby: Standby | None = None
+        self.captures: list[Capture] = []
+        self.started = asyncio.Event()  # it has its identity
+        self.listens = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.stopped = False
+        self.pid = 0
+
+
+class Tasks:
+    """Owns the tasks of one host. `obey` never blocks: what takes time goes on in the background."""
+
+    def __init__(
+        self,
+        *,
+        host: int,
+        folder: Path,
+        environ: Mapping[str, str],
+        secrets: Sequence[bytes],
+        boot: str,
+        reaper: Reaper,
+        waiting: dict[str, Waiting],
+    ) -> None:
+        """`waiting`: standbys by task name, used by the first generation that wants the same command."""
+        self._host, self._folder, self._environ = host, folder, environ
+        self._secrets, self._boot = list(secrets), boot
+        self._reaper, self._waiting = reaper, waiting
+        self._running: dict[TaskId, Running] = {}
+        self._by_child: dict[str, Running] = {}
+        self._cwd = "/"
+        self._background: set[asyncio.Task[None]] = set()
+        self._link: Link | None = None
+
+    def attach(self, link: Link) -> None:
+        """Events go to `link` from now on, and the reaper's words come in."""
+        self._link = link
+        self._reaper.attach(asyncio.get_running_loop(), self._on_child)
+
+    def obey(self, order: Order) -> None:
+        """Carry out one order of the lead."""
+        match order.kind:
+            case "prepare":
+                self._prepare(order)
+            case "go":
+                self._spawn(self._go(order.generation, order.grace))
+            case "stop":
+                for task in order.ids:
+                    running = self._running.get(task)
+                    if running is not None and running.generation == order.generation:
+                        self._spawn(self._stop(running, order.grace))
+
+    async def end_all(self, grace: float = 5.0) -> None:
+        """TERM, grace, KILL to everything; returns when it is over."""
+        await asyncio.gather(*(self._stop(running, grace) for running in self._running.values()))
+
+    def close(self) -> None:
+        """Whatever is left ends at once with the reaper."""
+        for waiting in self._waiting.values():
+            waiting.standby.discard()
+        self._reaper.close()
+
+    # Starting ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self, order: Order) -> None:
+        head, self._cwd = unpack(order.head), order.cwd
+        for task in order.tasks:
+            own = head if task.head is None else unpack(task.head)
+            running = Running(task, order.generation, None if task.tail is None else own + task.tail)
+            self._running[task.id] = running
+            (self._folder / "tasks" / task.id.folder).mkdir(parents=True, exist_ok=True)
+            waiting = self._waiting.pop(str(task.id), None)
+            if waiting is not None and waiting.argv == task.argv and waiting.child.alive:
+                running.standby, running.child = waiting.standby, waiting.child
+                self._by_child[waiting.child.id] = running
+                self._capture(running, waiting.out, waiting.err)
+                self._difference(running, waiting)
+            elif waiting is not None:
+                waiting.standby.discard()
+        self._said.prepared(order.generation)
+
+    def _difference(self, running: Running, waiting: Waiting) -> None:
+        """What the standby must still learn: variables that were not known, or are others now."""
+        wanted = self._identity(running)
+        running.standby_env = {name: value for name, value in wanted.items() if waiting.env.get(name) != value}
+        running.standby_unset = tuple(name for name in waiting.env if name not in wanted)
+
+    def _identity(self, running: Running) -> dict[str, str]:
+        """The variables that make it this task: exactly those that `phalanx plan` lists."""
+        identity = dict(running.task.env)
+        if running.tf_config is not None:
+            identity["TF_CONFIG"] = running.tf_config
+        return identity
+
+    async def _go(self, generation: int, wait: float) -> None:
+        mine = [running for running in self._running.values() if running.generation == generation]
+        first = [running for running in mine if running.task.first]
+        for running in first:
+            self._start(running)
+        for running in mine:
+            if running not in first:
+                self._spawn(self._start_after(running, first, wait))
+
+    async def _start_after(self, running: Running, first: list[Running], wait: float) -> None:
+        """Let the leader listen first: a worker that is up before it backs off for a whole second."""
+        for leader in first:
+            await self._head_start(leader)
+        if wait:
+            if running.standby is not None:
+                await running.standby.wait_ready()
+            await asyncio.sleep(wait)
+        self._start(running)
+
+    async def _head_start(self, leader: Running) -> None:
+        if leader.standby is not None:
+            await leader.standby.wait_ready()
+        try:
+            async with asyncio.timeout(HEAD_START):
+                await leader.listens.wait()
+        except TimeoutError:
+            return
+
+    def _start(self, running: Running) -> None:
+        if running.stopped:
+            return
+        now = time.time()
+        if running.standby is not None and running.child is not None and running.child.alive:
+            running.standby.go(running.standby_env, unset=running.standby_unset)
+            running.pid = running.child.pid
+            self._is_running(running, now, standby=True)
+            return
+        self._exec(running)
+
+    def _exec(self, running: Running) -> None:
+        """A cold start: with the runtime where it can ride along, exactly as written where it cannot."""
+        task = running.task
+        environ = {**self._environ, **self._identity(running)}
+        spec, out, err = piped(f"{task.id}/g{running.generation}.a{task.attempt}", task.argv, environ, self._cwd, {})
+        running.standby = None
+        running.child = self._reaper.spawn(spec)
+        os.close(spec.stdout)
+        os.close(spec.stderr)
+        self._by_child[spec.id] = running
+        self._capture(running, out, err)
+
+    def _capture(self, running: Running, out: int, err: int) -> None:
+        folder = self._folder / "logs" / running.task.id.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = f"g{running.generation}.a{running.task.attempt}"
+        running.captures = [
+            Capture(fd, folder / f"{stem}.{kind}", masker=Masker(self._secrets)) for fd, kind in ((out, "out"), (err, "err"))
+        ]
+
+    def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
+        running.started.set()
+        self._said.say(ev.TaskStarted(time=when, **self._about(running), pid=running.pid, standby=standby))
+        if running.task.port is not None:
+            self._spawn(self._watch_port(running, running.task.port))
+
+    async def _watch_port(self, running: Running, port: int) -> None:
+        pause = 0.01
+        while not running.ended.is_set():
+            if listening([port]):
+                running.listens.set()
+                self._said.say(ev.TaskListening(time=time.time(), **self._about(running), port=port))
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, 0.5)
+
+    # Ending --------------------------------------------------------------------------------------------------------
+
+    async def _stop(self, running: Running, grace: float) -> None:
+        if running.ended.is_set():
+            return
+        running.stopped = True
+        if running.child is None or (running.standby is not None and not running.started.is_set()):
+            self._never_ran(running)
+            return
+        self._reaper.signal(running.child, signal.SIGTERM if grace > 0 else signal.SIGKILL, whole_tree=True)
+        try:
+            async with asyncio.timeout(grace):
+                await running.ended.wait()
+        except TimeoutError:
+            self._reaper.kill_tree(running.child)
+
+    def _never_ran(self, running: Running) -> None:
+        """It was told to end before it had begun."""
+        running.ended.set()
+        if running.standby is not None:
+            running.standby.discard()
+        self._said.say(ev.TaskExited(time=time.time(), **self._about(running), pid=0, stopped=True))
+
+    def _on_child(self, event: object) -> None:
+        running = self._by_child.get(getattr(event, "id", ""))
+        if running is None or running.ended.is_set():
+            return
+        match event:
+            case Started() if running.standby is None:
+                running.pid = event.pid
+                self._is_running(running, event.time, standby=False)
+            case FailedToStart():
+                running.ended.set()
+                self._said.say(ev.TaskNotStarted(time=time.time(), **self._about(running), message=event.message))
+            case Exited() if running.started.is_set():
+                self._spawn(self._finish(running, event))
+
+    async def _finish(self, running: Running, event: Exited) -> None:
+        """Its last words first, then its end: a report without the traceback would be half a report."""
+        try:
+            async with asyncio.timeout(DRAIN):
+                await asyncio.gather(*(capture.done.wait() for capture in running.captures))
+        except TimeoutError:
+            pass  # noqa: S110 - a grandchild holds the pipe; what has come is what we say
+        running.ended.set()
+        self._said.say(
+            ev.TaskExited(
+                time=event.time,
+                **self._about(running),
+                pid=event.pid,
+                code=event.code,
+                signal=event.signal,
+                core=event.core,
+                stopped=running.stopped,
+                last_lines=self._last_lines(running),
+                cpu_seconds=round(event.user + event.system, 3),
+                max_rss=event.max_rss,
+            )
+        )
+
+    def _last_lines(self, running: Running) -> tuple[str, ...]:
+        """What it said last on stderr, where tracebacks go; on stdout where stderr was silent."""
+        out, err = (capture.last_lines(LAST_LINES) for capture in running.captures)
+        return tuple(line[:LINE_LENGTH] for line in (err or out))
+
+    # Small change --------------------------------------------------------------------------------------------------
+
+    @property
+    def _said(self) -> Link:
+        if self._link is None:
+            message = "attach() comes first"
+            raise RuntimeError(message)
+        return self._link
+
+    def _about(self, running: Running) -> dict[str, object]:
+        task = running.task
+        return {"task": task.id, "host": self._host, "generation": running.generation, "attempt": task.attempt}
+
+    def _spawn(self, work: object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

@@ -1,0 +1,91 @@
+"""The `phalanx` command: finds the verb, runs it, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import cyclopts
+
+import phalanx
+from phalanx.errors import PhalanxError
+
+#: Verb → its one line in `phalanx --help`. The function of that name in `phalanx.cli.<verb>` is imported when called.
+VERBS = {
+    "Run": {
+        "run": "Train: start one program as a cluster on this machine and follow it to its end.",
+        "plan": "Show what `run` would start: cluster, tasks, addresses, interpreter, environment.",
+        "init": "Write a commented job.yaml for a script.",
+        "schema": "Print the JSON Schema of job.yaml, for editors.",
+    },
+    "Watch": {
+        "ps": "List runs and their tasks.",
+        "logs": "Print what tasks have written.",
+        "events": "Print what has happened in a run.",
+        "report": "Say how a run ended, why, and what to do next.",
+        "attach": "Follow a run that goes on elsewhere.",
+        "stop": "End a run: TERM, a grace, KILL.",
+    },
+    "TF_CONFIG": {
+        "check": "Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.",
+        "explain": "Say in plain words what a TF_CONFIG means.",
+        "fix": "Print a TF_CONFIG without the faults that have one right answer.",
+        "agree": "Compare the TF_CONFIGs of several nodes.",
+        "generate": "Write the TF_CONFIG of one task or of all.",
+    },
+}
+
+_EXAMPLES = """
+Examples:
+  phalanx run --workers 2 train.py --epochs 3
+  phalanx plan --workers 4 --ps 2 train.py
+  phalanx logs -f worker:1
+  phalanx check node1.json node2.json
+"""
+
+
+def app() -> cyclopts.App:
+    """The command line as data, for `main`, the completion and the reference pages."""
+    made = cyclopts.App(
+        name="phalanx",
+        help="The launcher for distributed TensorFlow: unchanged train.py, one command, any size.",
+        help_epilogue=_EXAMPLES,
+        version=phalanx.__version__,
+        help_format="plaintext",
+        result_action="return_value",
+    )
+    for number, (title, verbs) in enumerate(VERBS.items()):
+        group = cyclopts.Group(title, sort_key=number)
+        for verb, summary in verbs.items():
+            made.command(f"phalanx.cli.{verb}:{verb}", name=verb, help=summary, group=group)
+    return made
+
+
+def main() -> None:
+    """Entry point. Exits with the verb's code; an error prints one line, its next step, and exits with its kind."""
+    words = sys.argv[1:]
+    debug = "--debug" in words[:1]
+    if debug:
+        words = words[1:]
+    try:
+        result = app()(words, exit_on_error=False, print_error=False)
+    except PhalanxError as wrong:
+        if debug:
+            raise
+        sys.exit(_complain(wrong))
+    except cyclopts.CycloptsError as wrong:
+        sys.stderr.write(f"phalanx: {wrong}\n  phalanx {' '.join(words[:1])} --help shows what it takes\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+def _complain(wrong: PhalanxError) -> int:
+    sys.stderr.write(f"phalanx: {wrong}\n")
+    if wrong.hint:
+        sys.stderr.write(f"  {wrong.hint}\n")
+    return wrong.exit_code

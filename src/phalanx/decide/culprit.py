@@ -1,0 +1,114 @@
+"""Who failed first, and who only followed."""
+
+from __future__ import annotations
+
+from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, words_for
+from phalanx.events import CulpritNamed
+from phalanx.states import RunState, TaskPhase, TaskState
+
+#: A task that blames a peer may be gone before the culprit is: TensorFlow's teardown takes 0.4–0.6 s (facts §6).
+#: A failure of its own within this many seconds after a victim's is the earlier one in truth.
+TEARDOWN = 2.0
+
+
+def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
+    """The first failure of the generation, by the time its process ended; None while nothing has failed.
+
+    A task whose last lines blame a peer is passed over for one that failed by itself within `TEARDOWN`. Where only
+    victims failed and a task had left early with exit 0, that one is the suspect: its peers waited for it in a
+    collective (facts §3, R60).
+    """
+    lost = sorted((host for host in state.hosts.values() if host.lost), key=lambda host: host.id)
+    failed = sorted(
+        (task for task in state.tasks.values() if task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM)),
+        key=lambda task: (task.ended or now, task.id),
+    )
+    if lost and not any(_own(task) and (task.ended or now) < _lost_at(state, lost[0].id, now) for task in failed):
+        return _host_lost(state, lost[0].id, now)
+    if not failed:
+        return None
+    first = failed[0]
+    if not _own(first):
+        first = next((t for t in failed if _own(t) and (t.ended or now) - (first.ended or now) <= TEARDOWN), first)
+    if not _own(first):
+        early = [t for t in state.tasks.values() if t.phase is TaskPhase.SUCCEEDED and (t.ended or now) <= (first.ended or now)]
+        if early and state.succeeded is None:
+            return _left_early(state, min(early, key=lambda t: t.ended or now), now)
+    return _named(state, first, now)
+
+
+def _own(task: TaskState) -> bool:
+    """Whether it failed by itself: it could not start, or its last lines blame nobody."""
+    return task.exit is None or not says_victim(task.exit.last_lines)
+
+
+def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
+    where = _where(state, task)
+    others = tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t))
+    if task.exit is None:
+        return CulpritNamed(
+            time=now,
+            generation=state.generation,
+            task=task.id,
+            host=task.host,
+            kind=Kind.USER.value,
+            cause=f"{task.id}{where} could not start: {task.refused}",
+            victims=others,
+            hint="`phalanx plan` shows the command and the interpreter",
+        )
+    known = known_error(task.exit.last_lines)
+    ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
+    said = next((line.strip() for line in reversed(task.exit.last_lines) if line.strip()), "")
+    tail = f"; its last line was: {said[:300]}" if said and task.exit.signal is None else ""
+    return CulpritNamed(
+        time=now,
+        generation=state.generation,
+        task=task.id,
+        host=task.host,
+        kind=kind_of(task.exit).value,
+        cause=f"{task.id}{where} {words_for(task.exit)}{ran}{tail}",
+        victims=others,
+        hint=f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}",
+    )
+
+
+def _left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
+    return CulpritNamed(
+        time=now,
+        generation=state.generation,
+        task=task.id,
+        host=task.host,
+        kind=Kind.USER.value,
+        cause=f"{task.id}{_where(state, task)} finished early (exit 0) while the others still waited for it: uneven data?",
+        victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t)),
+        hint="give every worker the same number of batches, or shard by DATA instead of FILE (R59, R60)",
+    )
+
+
+def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:
+    known = state.hosts[host]
+    return CulpritNamed(
+        time=now,
+        generation=state.generation,
+        task=None,
+        host=host,
+        kind=Kind.INFRASTRUCTURE.value,
+        cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost}",
+        victims=tuple(task.id for task in state.tasks.values() if _fell(task) or task.phase is TaskPhase.LOST),
+        hint="look at that host; tasks on it were ended by its reaper",
+    )
+
+
+def _lost_at(state: RunState, host: int, now: float) -> float:
+    ends = [task.ended for task in state.tasks.values() if task.host == host and task.phase is TaskPhase.LOST]
+    return min((end for end in ends if end is not None), default=now)
+
+
+def _fell(task: TaskState) -> bool:
+    return task.phase in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM)
+
+
+def _where(state: RunState, task: TaskState) -> str:
+    """` on n7`, where there is more than one host to be on."""
+    host = state.hosts.get(task.host) if task.host is not None else None
+    return f" on {host.joined.name}" if host and len(state.hosts) > 1 else ""

@@ -1,0 +1,137 @@
+"""What an exit means: its words, its kind, and the error texts of TensorFlow that people meet."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+import signal
+from collections.abc import Iterable
+
+from phalanx.events import TaskExited
+
+
+class Kind(enum.Enum):
+    """Who can do something about a failure; each kind has its own policy."""
+
+    USER = "user"  # the program or its command
+    PLATFORM = "platform"  # a crash inside native code, a broken installation
+    INFRASTRUCTURE = "infrastructure"  # a host, the network, the memory
+    PREEMPTION = "preemption"  # asked to leave by the place
+
+
+#: Exit codes that say more than "the program failed" (R82). 128+n is a shell's word for signal n.
+_CODES: dict[int, tuple[Kind, str]] = {
+    2: (Kind.USER, "a wrong command line, or no such script"),
+    42: (Kind.PREEMPTION, "saved and left by PreemptionCheckpointHandler"),
+    126: (Kind.USER, "the command may not be executed"),
+    127: (Kind.USER, "no such command"),
+    143: (Kind.PREEMPTION, "ended by SIGTERM"),
+}
+
+_SIGNALS: dict[int, tuple[Kind, str]] = {
+    signal.SIGKILL: (Kind.INFRASTRUCTURE, "killed from outside: the out-of-memory killer, an administrator, or a test"),
+    signal.SIGTERM: (Kind.PREEMPTION, "asked to end from outside"),
+    signal.SIGINT: (Kind.USER, "interrupted"),
+    signal.SIGHUP: (Kind.INFRASTRUCTURE, "its session ended"),
+    signal.SIGSEGV: (Kind.PLATFORM, "crashed in native code"),
+    signal.SIGBUS: (Kind.PLATFORM, "crashed in native code; a full /dev/shm does this"),
+    signal.SIGILL: (Kind.PLATFORM, "an instruction this processor lacks: TensorFlow built for another one"),
+    signal.SIGFPE: (Kind.PLATFORM, "crashed in native code"),
+    signal.SIGABRT: (Kind.PLATFORM, "aborted by native code"),
+    signal.SIGXCPU: (Kind.INFRASTRUCTURE, "its CPU time was used up"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class KnownError:
+    """A text that TensorFlow or Python prints, what it means, and what to do."""
+
+    pattern: re.Pattern[str]
+    kind: Kind
+    advice: str
+    source: str
+
+
+#: The first that matches the last lines wins.
+KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
+    KnownError(pattern=re.compile(pattern), kind=kind, advice=advice, source=source)
+    for pattern, kind, advice, source in (
+        (
+            r"No module named '([^']+)'",
+            Kind.USER,
+            "install the module for the interpreter that `phalanx plan` names, or choose another with --python",
+            "Python",
+        ),
+        (
+            r"Collective ops must be configured at program startup",
+            Kind.USER,
+            "create MultiWorkerMirroredStrategy before anything else touches TensorFlow (an op, a dataset, a variable)",
+            "R24",
+        ),
+        (
+            r"Could not start gRPC server",
+            Kind.PLATFORM,
+            "the task's port is taken: the script starts a server of its own, or an earlier run still lives",
+            "facts §9, R36",
+        ),
+        (
+            r"PerReplica.* unsupported type|Invalid reduction dimension 0 for input with 0 dimensions",
+            Kind.USER,
+            "Keras 3 `fit` does not work under MultiWorkerMirroredStrategy: use a custom loop, or tf_keras with "
+            "TF_USE_LEGACY_KERAS=1",
+            "keras-team/keras#20585, R89",
+        ),
+        (
+            r"is joining a group with size ?\d+, but that group has size",
+            Kind.USER,
+            "the tasks see different clusters or numbers of GPUs",
+            "R62",
+        ),
+        (r"Your input ran out of data", Kind.USER, "add `.repeat()` to the dataset, or lower steps_per_epoch", "R61"),
+        (r"Unrecognized task_type", Kind.USER, "name the role chief, worker, ps or evaluator", "R08"),
+        (r"OOM when allocating|RESOURCE_EXHAUSTED|MemoryError", Kind.USER, "lower the batch size or the model", "R68"),
+    )
+)
+
+#: Lines by which a task says that another one went away first (facts §3, §4).
+_VICTIM = re.compile(
+    r"Collective ops is aborted by|failed to connect to all addresses|Socket closed|recvmsg:Connection reset by peer"
+    r"|unhealthy \(stopped sending heartbeats\)|CoordinationService/Heartbeat|UnavailableError"
+    r"|Coordination service (?:agent )?is in ERROR|cluster check alive failed",
+)
+
+
+def says_victim(lines: Iterable[str]) -> bool:
+    """Whether the last lines blame a peer."""
+    return any(_VICTIM.search(line) for line in lines)
+
+
+def known_error(lines: Iterable[str]) -> KnownError | None:
+    """The first known error in the text, None where nothing is known."""
+    text = "\n".join(lines)
+    return next((known for known in KNOWN_ERRORS if known.pattern.search(text)), None)
+
+
+def kind_of(event: TaskExited) -> Kind:
+    """Whose failure it is, by signal, then by known text, then by code; a plain non-zero code is the program's."""
+    if event.signal is not None:
+        return _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[0]
+    known = known_error(event.last_lines)
+    if known is not None:
+        return known.kind
+    return _CODES.get(event.code or 0, (Kind.USER, ""))[0]
+
+
+def words_for(event: TaskExited) -> str:
+    """`exited with code 1`, `was killed by SIGKILL (…)`, as said of a task."""
+    if event.signal is not None:
+        try:
+            name = signal.Signals(event.signal).name
+        except ValueError:
+            name = f"signal {event.signal}"
+        why = _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[1]
+        core = ", core dumped" if event.core else ""
+        return f"was killed by {name}{core}" + (f" ({why})" if why else "")
+    why = _CODES.get(event.code or 0, (Kind.USER, ""))[1]
+    return f"exited with code {event.code}" + (f" ({why})" if why else "")

@@ -1,0 +1,189 @@
+"""What the lead does next: one function of the state and the time, asked after every event and at every alarm.
+
+It is level-triggered: it looks at what is, not at what just happened, so a lead that takes over asks the same question
+and gets the same answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from phalanx import events as ev
+from phalanx.decide.culprit import name_culprit
+from phalanx.decide.exits import Kind
+from phalanx.names import TRAINING_TYPES, TaskId
+from phalanx.plan.outline import Strategy
+from phalanx.plan.policies import Policies
+from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
+
+#: After a first failure, how long the lead waits for the others' ends before it names the culprit all the same:
+#: their grace, and this much for the words to arrive.
+SETTLE = 2.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Say:
+    """Put this event into the records."""
+
+    event: ev.Event
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    """End these tasks: TERM, `grace` seconds, KILL."""
+
+    tasks: tuple[TaskId, ...]
+    grace: float
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Wake:
+    """Ask again at this time, if nothing happens before."""
+
+    at: float
+
+
+Action = Say | Stop | Wake
+
+
+def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """What to do now. Nothing follows a terminal state; each start deadline, grace and window is one Wake."""
+    if state.phase.terminal or not state.run:
+        return ()
+    if state.succeeded is None and (won := _leader_won(state, now)):
+        return (won,)
+    if state.stop is not None and state.succeeded is None:
+        return _stopped(state, policies, now)
+    if state.succeeded is not None:
+        return _finishing(state, policies, now)
+    if _failed(state):
+        return _first_failure(state, policies, now)
+    if state.phase is RunPhase.JOINING:
+        return _joining(state, policies, now)
+    if state.all_over:
+        return _all_ended_well(state, now)
+    return _running(state, policies, now)
+
+
+def _leader_won(state: RunState, now: float) -> Say | None:
+    task = state.tasks.get(state.leader) if state.leader else None
+    if task is None or task.phase is not TaskPhase.SUCCEEDED or (task.exit and task.exit.stopped):
+        return None
+    if _failed(state) and any(t.stop_ordered for t in state.tasks.values()):
+        return None  # the group was being ended already: this exit 0 proves nothing
+    return Say(event=ev.LeaderSucceeded(time=now, generation=state.generation, task=task.id))
+
+
+def _failed(state: RunState) -> bool:
+    lost = any(host.lost for host in state.hosts.values())
+    return lost or any(task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM, TaskPhase.LOST) for task in state.tasks.values())
+
+
+def _stopped(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    assert state.stop is not None  # noqa: S101 - the caller has looked; mypy has not
+    grace = 0.0 if state.stop.hard else policies.grace.stop
+    if state.phase is RunPhase.JOINING or state.all_over:
+        return (_end(now, outcome="stopped", code=4, cause=f"stopped on request ({state.stop.by})"),)
+    told = [t for t in _living(state) if t.stop_ordered is None or (state.stop.hard and t.stop_grace > 0)]
+    if told:
+        return (Stop(tasks=_ids(told), grace=grace, reason=f"stop requested by {state.stop.by}"),)
+    return _when_gone(state, now)
+
+
+def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    told = [t for t in _living(state) if t.stop_ordered is None]
+    if told:
+        return (Stop(tasks=_ids(told), grace=policies.grace.failure, reason="another task has failed"),)
+    if not state.all_over and (waits := _when_gone(state, now)):
+        return waits
+    culprit = state.culprit or name_culprit(state, now)
+    if culprit is None:
+        return ()
+    if state.culprit is None:
+        return (Say(event=culprit),)
+    return (_end(now, outcome="failed", code=_exit_code(culprit, state), cause=culprit.cause),)
+
+
+def _exit_code(culprit: ev.CulpritNamed, state: RunState) -> int:
+    if culprit.task is None:
+        return 3
+    task = state.tasks.get(culprit.task)
+    return 2 if task is not None and task.refused else 1
+
+
+def _finishing(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """The leader has exited 0. Servers never end by themselves (R79); the others get their windows."""
+    assert state.succeeded is not None  # noqa: S101 - the caller has looked; mypy has not
+    if state.all_over:
+        return (_end(now, outcome="succeeded", code=0, cause=f"{state.succeeded.task} exited with code 0"),)
+    windows = {t.id: state.succeeded.time + _window(state, policies, t) for t in _living(state) if t.stop_ordered is None}
+    if state.stop is not None:
+        windows = dict.fromkeys(windows, now)
+    due = tuple(task for task, at in windows.items() if at <= now)
+    if due:
+        return (Stop(tasks=due, grace=policies.grace.stop if not _hard(state) else 0.0, reason="the job has succeeded"),)
+    wakes = [*windows.values(), *(wake.at for wake in _when_gone(state, now) if isinstance(wake, Wake))]
+    return (Wake(at=min(wakes)),) if wakes else ()
+
+
+def _window(state: RunState, policies: Policies, task: TaskState) -> float:
+    if task.id.type == "evaluator":
+        return policies.health.evaluator
+    trains = task.id.type in TRAINING_TYPES
+    if trains and state.strategy != Strategy.PS.value:
+        return policies.health.finish
+    return 0.0
+
+
+def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    deadline = state.started + policies.health.start
+    if now < deadline:
+        return (Wake(at=deadline),)
+    come = sum(host.living for host in state.hosts.values())
+    cause = f"{come} of {state.wanted_hosts} hosts joined within {policies.health.start:g} s"
+    culprit = ev.CulpritNamed(
+        time=now, generation=state.generation, task=None, host=None, kind=Kind.INFRASTRUCTURE.value, cause=cause
+    )
+    return (Say(event=culprit), _end(now, outcome="failed", code=3, cause=cause))
+
+
+def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """The start deadline (named once, as a note: the script may do without a server) and the finishing window."""
+    deadline = (state.bound or state.started) + policies.health.start
+    silent = [t for t in _living(state) if t.address and t.listening is None]
+    noted = any(note.message.startswith("not listening") for note in state.notes)
+    if silent and not noted:
+        if now < deadline:
+            return (Wake(at=deadline),)
+        names = ", ".join(f"{t.id} ({t.address})" for t in silent)
+        note = ev.Noted(time=now, message=f"not listening {policies.health.start:g} s after the start: {names}")
+        return (Say(event=note),)
+    return ()
+
+
+def _all_ended_well(state: RunState, now: float) -> tuple[Action, ...]:
+    """Every task exited 0 and there is no leader to ask: all of them are the success."""
+    return (_end(now, outcome="succeeded", code=0, cause="every task exited with code 0"),)
+
+
+def _when_gone(state: RunState, now: float) -> tuple[Action, ...]:
+    """When the tasks that were told to end must be gone; empty once that time is over."""
+    ends = [t.stop_ordered + t.stop_grace + SETTLE for t in _living(state) if t.stop_ordered is not None]
+    return (Wake(at=max(ends)),) if ends and max(ends) > now else ()
+
+
+def _living(state: RunState) -> list[TaskState]:
+    return [task for task in state.tasks.values() if not task.phase.over]
+
+
+def _ids(tasks: list[TaskState]) -> tuple[TaskId, ...]:
+    return tuple(task.id for task in tasks)
+
+
+def _hard(state: RunState) -> bool:
+    return state.stop is not None and state.stop.hard
+
+
+def _end(now: float, *, outcome: str, code: int, cause: str) -> Say:
+    return Say(event=ev.RunEnded(time=now, outcome=outcome, exit_code=code, cause=cause))

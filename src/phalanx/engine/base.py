@@ -1,0 +1,54 @@
+"""What every engine is asked, and what it gives back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from phalanx.plan.outline import Outline
+from phalanx.protocol.signing import RunKey
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Submission:
+    """A run to be started: what, under which name, with whose environment."""
+
+    run: str
+    folder: Path
+    key: RunKey
+    outline: Outline
+    #: The environment the tasks start from: the user's own.
+    environ: Mapping[str, str]
+    #: Values by the variable they are delivered in; they go down a pipe and into no record.
+    secrets: Mapping[str, str]
+    #: Modules a warm start may import before the identity comes, by the script's own leading imports.
+    imports: tuple[str, ...] = ()
+    #: Whether the run ends when the launcher does.
+    attached: bool = True
+
+
+class Started(Protocol):
+    """A submission that an engine has taken."""
+
+    #: Where the lead answers: `host:port`.
+    lead: str
+
+    def broken(self) -> str | None:
+        """Why the place cannot go on (every process of ours is gone), or None. Cheap, may be asked often."""
+        ...
+
+    def let_go(self) -> None:
+        """Forget the run without ending it: what `--detach` and a closing launcher do. Idempotent."""
+        ...
+
+
+class Engine(Protocol):
+    """Starts one agent a host and says where the lead will be. Never sees TF_CONFIG."""
+
+    name: str
+
+    def start(self, submission: Submission) -> Started:
+        """Returns once the agents are on their way. Raises PlaceError where one cannot be started."""
+        ...

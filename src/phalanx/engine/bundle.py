@@ -1,0 +1,141 @@
+"""The agent as one file, and as the folder it is unpacked into: pure Python, so that a host needs an interpreter and nothing else.
+
+The folder lies in a private cache, one for each version of its contents, and is made whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import phalanx
+from phalanx.errors import PlaceError
+
+#: Everything the agent and the lead import, all pure Python. Checked by a test that runs the zip under `-S -E`.
+LIBRARIES = ("starlette", "uvicorn", "anyio", "h11", "click", "idna", "typing_extensions", "h2", "hpack", "hyperframe")
+
+#: The parts of phalanx that ride along; the rest stays on the user's machine.
+_PARTS = (
+    "agent",
+    "decide",
+    "lead",
+    "page",
+    "plan",
+    "protocol",
+    "records",
+    "runtime",
+    "tfconfig",
+    "__init__.py",
+    "errors.py",
+    "events.py",
+    "hostlist.py",
+    "metrics.py",
+    "names.py",
+    "redact.py",
+    "states.py",
+)
+
+_MAIN = """import sys
+if sys.argv[1:2] == ["agent"]:
+    from phalanx.agent.main import main
+    sys.exit(main())
+from phalanx.lead.main import main
+sys.exit(main(int(sys.argv[2]), int(sys.argv[3])))
+"""
+
+
+def contents() -> Iterator[tuple[str, Path]]:
+    """Each file of the bundle: its name inside, and where it is now. Sorted, so that equal versions give equal bundles."""
+    home = Path(phalanx.__file__).parent
+    for part in _PARTS:
+        yield from _files(home / part, f"phalanx/{part}")
+    for library in LIBRARIES:
+        spec = importlib.util.find_spec(library)
+        if spec is None or spec.origin is None:
+            raise PlaceError(f"the library {library} is not installed", hint="pip install --force-reinstall phalanx")
+        origin = Path(spec.origin)
+        if origin.name == "__init__.py":
+            yield from _files(origin.parent, library)
+        else:
+            yield origin.name, origin
+
+
+def _files(path: Path, name: str) -> Iterator[tuple[str, Path]]:
+    if path.is_file():
+        yield name, path
+    elif path.is_dir():
+        for child in sorted(path.rglob("*")):
+            if child.is_file() and child.suffix not in (".pyc", ".pyi") and "__pycache__" not in child.parts:
+                yield f"{name}/{child.relative_to(path)}", child
+
+
+def write_zip(target: Path) -> None:
+    """The bundle as one runnable file (`python3 -S -E phalanx-agent.pyz agent`), equal for equal contents."""
+    with target.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, path in contents():
+            bundle.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        bundle.writestr(zipfile.ZipInfo("__main__.py"), _MAIN, zipfile.ZIP_DEFLATED)
+
+
+def fingerprint() -> str:
+    """Names one version of the contents by names, sizes and times of its files: cheap enough for every start."""
+    digest = hashlib.sha256(_MAIN.encode())
+    for name, path in contents():
+        facts = path.stat()
+        digest.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_root(environ: os._Environ[str] | dict[str, str] = os.environ) -> Path:
+    """`$XDG_CACHE_HOME/phalanx`, private to this user. Raises PlaceError where somebody else could write into it."""
+    base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".cache")
+    root = Path(base) / "phalanx"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = root.stat()
+    except OSError as wrong:
+        raise PlaceError(f"the cache {root} cannot be used: {wrong.strerror}", hint="set XDG_CACHE_HOME") from wrong
+    if facts.st_uid != os.getuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PlaceError(f"the cache {root} can be written by others", hint=f"chmod 700 {root}, or set XDG_CACHE_HOME")
+    return root
+
+
+def unpacked(root: Path | None = None) -> Path:
+    """The folder of this version, made if it is not there. Two at once are fine: the first rename wins."""
+    root = cache_root() if root is None else root
+    target = root / f"agent-{fingerprint()}"
+    if (target / "__main__.py").is_file():
+        return target
+    scratch = Path(tempfile.mkdtemp(prefix=".agent-", dir=root))
+    try:
+        for name, path in contents():
+            place = scratch / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+        (scratch / "__main__.py").write_text(_MAIN)
+        try:
+            scratch.rename(target)
+        except OSError:
+            if not (target / "__main__.py").is_file():
+                raise
+    except OSError as wrong:
+        raise PlaceError(f"the agent cannot be unpacked into {root}: {wrong.strerror}") from wrong
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    _forget_old(root, keep=target)
+    return target
+
+
+def _forget_old(root: Path, *, keep: Path) -> None:
+    """Only the newest few versions stay; one in use keeps its files open or loaded."""
+    versions = sorted(root.glob("agent-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in versions[4:]:
+        if old != keep:
+            shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,241 @@
+"""Everything that can happen in a run, one type each. `time` is Unix seconds on the host where it happened.
+
+The records are these, one JSON object a line: `{"seq": 7, "epoch": 1, "event": "task-exited", "time": …, …}`.
+Events that belong to a task carry its generation and attempt, so that a late word from a dead one is recognised.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from phalanx.names import TaskId
+from phalanx.plan.wire import WireError, from_wire, to_wire
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """What all have in common."""
+
+    time: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RunStarted(Event):
+    """A lead has taken the run up. The first event of every run, once for each epoch."""
+
+    run: str
+    name: str
+    tasks: tuple[TaskId, ...]
+    strategy: str
+    hosts: int
+    leader: TaskId | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class HostJoined(Event):
+    """An agent has told who it is."""
+
+    host: int
+    name: str
+    address: str
+    cpus: int
+    gpus: int
+    memory: int
+    agent_pid: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class HostLost(Event):
+    """An agent has not been heard for longer than its lease, or has said that it cannot go on."""
+
+    host: int
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class HostLeft(Event):
+    """An agent has ended its tasks and gone, as it was told to."""
+
+    host: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskPlace:
+    """Where a generation puts a task."""
+
+    task: TaskId
+    host: int
+    address: str | None = None
+    rank: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class GenerationBound(Event):
+    """Hosts and addresses are fixed; `cluster` is the SHA-256 of the shared text, empty where there is none."""
+
+    generation: int
+    places: tuple[TaskPlace, ...]
+    cluster: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskEvent(Event):
+    """What all events of one attempt of one task have in common."""
+
+    task: TaskId
+    host: int
+    generation: int
+    attempt: int = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskStarted(TaskEvent):
+    """Its process has its identity and runs. `standby` where the interpreter had started before."""
+
+    pid: int
+    standby: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskNotStarted(TaskEvent):
+    """The operating system would not start it: no such program, no permission, no memory."""
+
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskListening(TaskEvent):
+    """TensorFlow listens on the task's port."""
+
+    port: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskExited(TaskEvent):
+    """Its process has ended: with an exit code, or by a signal. `stopped` where we had asked it to."""
+
+    pid: int
+    code: int | None = None
+    signal: int | None = None
+    core: bool = False
+    stopped: bool = False
+    last_lines: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
+    max_rss: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StopRequested(Event):
+    """Somebody wants the run to end. `hard` skips the grace."""
+
+    by: str
+    hard: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StopOrdered(Event):
+    """The lead tells the tasks of a generation to end: TERM, `grace` seconds, KILL."""
+
+    generation: int
+    tasks: tuple[TaskId, ...]
+    grace: float
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CulpritNamed(Event):
+    """The first failure, its kind, and whom it took down."""
+
+    generation: int
+    #: None where no task is to blame: a host was lost, or never came.
+    task: TaskId | None
+    host: int | None
+    #: user, platform, infrastructure or preemption.
+    kind: str
+    cause: str
+    victims: tuple[TaskId, ...] = ()
+    hint: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LeaderSucceeded(Event):
+    """Chief, else worker 0, has exited 0: the job has succeeded, whatever others do now."""
+
+    generation: int
+    task: TaskId
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Noted(Event):
+    """Something a person should know that changes nothing."""
+
+    message: str
+    task: TaskId | None = None
+    host: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RunEnded(Event):
+    """The last event: `succeeded`, `failed`, `stopped` or `lost`, and what the launcher exits with."""
+
+    outcome: str
+    exit_code: int
+    cause: str
+
+
+#: Every event by its name on the wire.
+EVENTS: dict[str, type[Event]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
+    for kind in (
+        RunStarted,
+        HostJoined,
+        HostLost,
+        HostLeft,
+        GenerationBound,
+        TaskStarted,
+        TaskNotStarted,
+        TaskListening,
+        TaskExited,
+        StopRequested,
+        StopOrdered,
+        CulpritNamed,
+        LeaderSucceeded,
+        Noted,
+        RunEnded,
+    )
+}
+_NAMES = {kind: name for name, kind in EVENTS.items()}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """An event as it stands in the records: numbered from 1 without gaps, with the lead's epoch."""
+
+    seq: int
+    epoch: int
+    event: Event
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of `events.jsonl`."""
+        return {"seq": self.seq, "epoch": self.epoch, **event_to_json(self.event)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Record:
+        """Read a line back. Raises WireError."""
+        return cls(seq=data.get("seq", 0), epoch=data.get("epoch", 0), event=event_from_json(data))
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """`{"event": name, …fields}`."""
+    return {"event": _NAMES[type(event)], **to_wire(event)}
+
+
+def event_from_json(data: dict[str, Any]) -> Event:
+    """Raises WireError for a name or a field that this version does not know."""
+    kind = EVENTS.get(data.get("event", ""))
+    if kind is None:
+        message = f"event: no such event {data.get('event')!r}"
+        raise WireError(message)
+    return from_wire(kind, data)

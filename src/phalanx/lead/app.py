@@ -1,0 +1,156 @@
+"""The lead's routes: for agents by signature, for people by token, and a health word for anyone."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from phalanx.errors import PhalanxError
+from phalanx.lead.lead import Lead
+from phalanx.plan.wire import WireError
+from phalanx.protocol.messages import Join, Poll, Report, decode, encode
+from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, sign_answer
+from phalanx.protocol.transport import LIMIT
+
+
+class App:
+    """Binds one lead to its routes. `hosts` are the Host headers it answers to: others are a foreign page's trick."""
+
+    def __init__(self, lead: Lead, key: RunKey, *, hosts: frozenset[str], clock: Callable[[], float] = time.time) -> None:
+        """`hosts` holds `address:port` strings."""
+        self._lead, self._key, self._hosts, self._clock = lead, key, hosts, clock
+        self._gate = Gate(key)
+        self._token = key.people_token()
+
+    def asgi(self) -> Starlette:
+        """The application."""
+        return Starlette(
+            routes=[
+                Route("/healthz", self._health, methods=["GET"]),
+                Route("/v1/join", self._agent(self._join), methods=["POST"]),
+                Route("/v1/orders", self._agent(self._orders), methods=["POST"]),
+                Route("/v1/events", self._agent(self._events), methods=["POST"]),
+                Route("/v1/run", self._person(self._run), methods=["GET"]),
+                Route("/v1/stop", self._person(self._stop), methods=["POST"]),
+            ]
+        )
+
+    # For anyone ----------------------------------------------------------------------------------------------------
+
+    async def _health(self, request: Request) -> Response:
+        del request
+        return Response("ok\n", media_type="text/plain")
+
+    # For agents ----------------------------------------------------------------------------------------------------
+
+    async def _join(self, request: Request, body: bytes) -> Any:
+        del request
+        return self._lead.join(decode(Join, body))
+
+    async def _events(self, request: Request, body: bytes) -> Any:
+        del request
+        return self._lead.report(decode(Report, body))
+
+    async def _orders(self, request: Request, body: bytes) -> Any:
+        """Answers the poll, and notices when the agent hangs up: a killed agent is known at once, not after its lease."""
+        poll = decode(Poll, body)
+        answer = asyncio.ensure_future(self._lead.orders(poll))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                self._lead.hung_up(poll)
+                message = "hung up"
+                raise RefusedError(message)
+            return answer.result()
+        finally:
+            answer.cancel()
+            gone.cancel()
+
+    def _agent(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+        async def route(request: Request) -> Response:
+            try:
+                body = await self._body(request)
+                epoch = self._gate.check(
+                    request.headers, method=request.method, path=request.url.path, body=body, now=self._clock()
+                )
+                if epoch > self._lead.epoch:
+                    raise RefusedError(f"this lead's epoch {self._lead.epoch} is over: {epoch} rules")
+            except RefusedError as wrong:
+                return _plain(403, str(wrong))
+            try:
+                status, text = 200, encode(await serve(request, body))
+            except RefusedError as wrong:
+                status, text = 403, str(wrong).encode()
+            except WireError as wrong:
+                status, text = 400, str(wrong).encode()
+            nonce = request.headers[NONCE]
+            headers = sign_answer(self._key, nonce=nonce, status=status, body=text, epoch=self._lead.epoch)
+            return Response(text, status_code=status, headers=headers, media_type="application/json")
+
+        return route
+
+    # For people ----------------------------------------------------------------------------------------------------
+
+    async def _run(self, request: Request, body: bytes) -> Any:
+        del request, body
+        state = self._lead.state
+        return {"run": self._lead.run, "phase": state.phase.value, "epoch": self._lead.epoch, "seq": state.seq}
+
+    async def _stop(self, request: Request, body: bytes) -> Any:
+        del request
+        try:
+            data = json.loads(body or b"{}")
+            by, hard = str(data.get("by", "somebody")), data.get("hard", False) is True
+        except (ValueError, AttributeError) as wrong:
+            message = "body: a JSON object wanted"
+            raise WireError(message) from wrong
+        self._lead.request_stop(by=by, hard=hard)
+        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
+    def _person(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+        async def route(request: Request) -> Response:
+            try:
+                body = await self._body(request)
+            except RefusedError as wrong:
+                return _plain(403, str(wrong))
+            scheme, _, token = request.headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._token.encode()):
+                return _plain(401, "a token is wanted: `phalanx` verbs read it from this user's index of runs")
+            try:
+                return Response(json.dumps(await serve(request, body)), media_type="application/json")
+            except WireError as wrong:
+                return _plain(400, str(wrong))
+            except PhalanxError as wrong:
+                return _plain(409, str(wrong))
+
+        return route
+
+    async def _body(self, request: Request) -> bytes:
+        if request.headers.get("host", "") not in self._hosts:
+            raise RefusedError(f"foreign Host header {request.headers.get('host', '')!r}")
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LIMIT:
+                message = "too large"
+                raise RefusedError(message)
+        return bytes(body)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        continue
+
+
+def _plain(status: int, text: str) -> Response:
+    return Response(text + "\n", status_code=status, media_type="text/plain")

@@ -1,0 +1,75 @@
+"""A plan as orders: what each agent is told to prepare, and when to go. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+
+from phalanx.events import GenerationBound, TaskPlace
+from phalanx.plan.outline import Strategy
+from phalanx.plan.plan import Plan, PlannedTask
+from phalanx.protocol.messages import Order, StartTask, pack
+
+#: How many seconds after the leader other hosts start their tasks. A worker that is up before the leader backs off
+#: for a second; with the leader 0.3–0.4 s ahead none does (facts §6).
+HEAD_START = 0.3
+
+
+def bound_event(plan: Plan, now: float) -> GenerationBound:
+    """What the records say of a plan."""
+    places = tuple(TaskPlace(task=t.id, host=t.host, address=t.address, rank=t.rank) for t in plan.tasks)
+    digest = hashlib.sha256(plan.head.encode()).hexdigest() if plan.head else ""
+    return GenerationBound(time=now, generation=plan.generation, places=places, cluster=digest)
+
+
+def prepare_orders(plan: Plan) -> dict[int, Order]:
+    """By host: its tasks, and the cluster text once."""
+    head = pack(plan.head) if plan.head else ""
+    return {
+        host: Order(
+            seq=0,
+            epoch=0,
+            kind="prepare",
+            generation=plan.generation,
+            tasks=tuple(_start(plan, task) for task in tasks),
+            head=head,
+            cwd=plan.outline.cwd,
+        )
+        for host, tasks in _by_host(plan).items()
+    }
+
+
+def go_orders(plan: Plan) -> dict[int, Order]:
+    """By host: start now, or after the leader's head start where the leader is elsewhere."""
+    leader = plan.outline.leader
+    leads = plan.task(leader).host if leader and plan.outline.strategy is Strategy.MWMS else None
+    return {
+        host: Order(
+            seq=0,
+            epoch=0,
+            kind="go",
+            generation=plan.generation,
+            grace=0.0 if leads in (None, host) else HEAD_START,
+        )
+        for host in _by_host(plan)
+    }
+
+
+def _by_host(plan: Plan) -> dict[int, list[PlannedTask]]:
+    found: dict[int, list[PlannedTask]] = {}
+    for task in plan.tasks:
+        found.setdefault(task.host, []).append(task)
+    return found
+
+
+def _start(plan: Plan, task: PlannedTask) -> StartTask:
+    first = task.id == plan.outline.leader and plan.outline.strategy is Strategy.MWMS and task.address is not None
+    return StartTask(
+        id=task.id,
+        argv=task.argv,
+        env=task.env,
+        port=task.port,
+        attempt=task.attempt,
+        tail=task.tail,
+        head=pack(task.head) if task.head is not None else None,
+        first=first,
+    )

@@ -1,0 +1,268 @@
+"""The lead: turns messages into events, events into state, and the decisions about the state into orders."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from phalanx import events as ev
+from phalanx.decide.next_step import Say, Stop, Wake, next_step
+from phalanx.errors import PhalanxError
+from phalanx.lead.generation import bound_event, go_orders, prepare_orders
+from phalanx.lead.mailbox import Mailbox
+from phalanx.plan.bind import bind
+from phalanx.plan.outline import Outline
+from phalanx.plan.plan import Plan
+from phalanx.plan.wire import WireError
+from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
+from phalanx.protocol.signing import RefusedError
+from phalanx.states import RunPhase, RunState, fold
+
+#: Seconds without a word after which a host is lost; agents ask at least every three.
+LEASE = 10.0
+
+#: Seconds an agent has to ask again after its open poll broke off.
+PATIENCE = 2.0
+
+#: What an agent may put into the records; everything else is the lead's to say.
+_FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested)
+
+
+class Records(Protocol):
+    """Where a lead writes; the run folder in life, a list in tests."""
+
+    def append(self, record: ev.Record) -> None:
+        """Keep one event. Must not raise for a full disk."""
+        ...
+
+    def write_plan(self, plan: Plan) -> None:
+        """Keep the plan of the newest generation."""
+        ...
+
+    def write_report(self, state: RunState, plan: Plan | None) -> None:
+        """Keep the report of a run that has ended."""
+        ...
+
+
+class Lead:
+    """One run's lead. All methods belong to one event loop.
+
+    It decides nothing: `decide.next_step` is asked after every event and at every alarm, and this class carries out.
+    """
+
+    def __init__(
+        self, outline: Outline, *, run: str, epoch: int, records: Records, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` gives Unix seconds."""
+        self.outline, self.run, self.epoch = outline, run, epoch
+        self.state = RunState()
+        self.plan: Plan | None = None
+        self._records, self._clock = records, clock
+        self._mailboxes: dict[int, Mailbox] = {}
+        self._changed = asyncio.Event()
+        self._went: set[int] = set()
+
+    # What agents and people ask of it ----------------------------------------------------------------------------
+
+    def join(self, message: Join) -> Joined:
+        """A host is here. The same agent may say so again; another one for the same host is refused."""
+        if message.version != VERSION:
+            raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
+        if message.run != self.run:
+            raise RefusedError(f"this is run {self.run}, not {message.run}")
+        host = message.host
+        known = self._mailboxes.get(host.id)
+        if known is not None and known.join.instance != message.instance:
+            raise RefusedError(f"host {host.id} has an agent already")
+        if known is None:
+            now = self._clock()
+            self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=LEASE)
+            self._say(
+                ev.HostJoined(
+                    time=now,
+                    host=host.id,
+                    name=host.name,
+                    address=host.address,
+                    cpus=host.cpus,
+                    gpus=host.gpus,
+                    memory=host.memory,
+                    agent_pid=message.pid,
+                )
+            )
+        return Joined(epoch=self.epoch, lease=LEASE)
+
+    async def orders(self, message: Poll) -> Orders:
+        """Orders after the number the agent has; waits for one to come up."""
+        mailbox = self._mailbox(message.host, message.instance)
+        mailbox.heard(self._clock())
+        self._is_prepared(mailbox, message.prepared)
+        found = await mailbox.after(message.after, min(message.wait, LEASE / 2))
+        mailbox.heard(self._clock())
+        if mailbox.left:
+            self._changed.set()
+        return Orders(orders=found)
+
+    def hung_up(self, message: Poll) -> None:
+        """The agent's poll broke off before it was answered."""
+        mailbox = self._mailboxes.get(message.host)
+        if mailbox is not None and not mailbox.left:
+            mailbox.hung_up(self._clock(), patience=PATIENCE)
+            self._changed.set()
+
+    def report(self, message: Report) -> Taken:
+        """Take an agent's events into the records, each once, in its order. Raises WireError for one that is none."""
+        mailbox = self._mailbox(message.host, message.instance)
+        mailbox.heard(self._clock())
+        for number, data in enumerate(message.events, start=message.first):
+            if number <= mailbox.taken:
+                continue
+            event = ev.event_from_json(data)
+            if not isinstance(event, _FROM_AGENTS) or getattr(event, "host", message.host) not in (message.host, None):
+                raise WireError(f"host {message.host} may not say {type(event).__name__}")
+            mailbox.taken = number
+            self._say(event)
+        self._is_prepared(mailbox, message.prepared)
+        return Taken(upto=mailbox.taken)
+
+    def request_stop(self, *, by: str, hard: bool) -> None:
+        """Somebody wants the run to end. A second request may be harder, never softer."""
+        if self.state.stop is None or (hard and not self.state.stop.hard):
+            self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
+
+    # What it does by itself --------------------------------------------------------------------------------------
+
+    async def run_until_ended(self) -> RunState:
+        """Lead the run to its end, tell the agents to leave, and return how it ended."""
+        self._say(
+            ev.RunStarted(
+                time=self._clock(),
+                run=self.run,
+                name=self.outline.name,
+                tasks=self.outline.tasks(),
+                strategy=self.outline.strategy.value,
+                hosts=self.outline.hosts,
+                leader=self.outline.leader,
+            )
+        )
+        while not self.state.phase.terminal:
+            self._changed.clear()
+            wake = self._advance()
+            if not self.state.phase.terminal:
+                await self._rest(wake)
+        self._records.write_report(self.state, self.plan)
+        await self._dismiss()
+        return self.state
+
+    def _advance(self) -> float | None:
+        """Do all that can be done now; say when to look again."""
+        self._lose_silent_hosts()
+        self._bind_when_complete()
+        self._go_when_prepared()
+        while True:
+            actions = next_step(self.state, self.outline.policies, self._clock())
+            wakes = [action.at for action in actions if isinstance(action, Wake)]
+            for action in actions:
+                match action:
+                    case Say():
+                        self._say(action.event)
+                    case Stop():
+                        self._stop(action)
+            if len(wakes) == len(actions):
+                return min([*wakes, *(box.deadline for box in self._living().values())], default=None)
+
+    def _say(self, event: ev.Event) -> None:
+        record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event)
+        self._records.append(record)
+        self.state = fold(self.state, record)
+        self._changed.set()
+
+    def _lose_silent_hosts(self) -> None:
+        now = self._clock()
+        for host, mailbox in self._living().items():
+            if now >= mailbox.deadline:
+                self._say(ev.HostLost(time=now, host=host, reason="its agent no longer answers"))
+
+    def _bind_when_complete(self) -> None:
+        living = self._living()
+        if self.state.phase is not RunPhase.JOINING or self.state.stop or len(living) < self.outline.hosts:
+            return
+        hosts = [mailbox.join.host for mailbox in living.values()]
+        try:
+            self.plan = bind(self.outline, hosts, run=self.run, generation=self.state.generation + 1)
+        except PhalanxError as wrong:
+            self._fail_to_bind(wrong)
+            return
+        self._say(bound_event(self.plan, self._clock()))
+        self._records.write_plan(self.plan)
+        for host, order in prepare_orders(self.plan).items():
+            self._mailboxes[host].put(order)
+
+    def _fail_to_bind(self, wrong: PhalanxError) -> None:
+        now, cause = self._clock(), str(wrong)
+        kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
+        self._say(
+            ev.CulpritNamed(
+                time=now, generation=self.state.generation, task=None, host=None, kind=kind, cause=cause, hint=wrong.hint or ""
+            )
+        )
+        self._say(ev.RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause))
+
+    def _go_when_prepared(self) -> None:
+        plan = self.plan
+        if plan is None or plan.generation in self._went or self.state.phase is not RunPhase.STARTING:
+            return
+        orders = go_orders(plan)
+        if self.state.stop is None and all(self._mailboxes[host].prepared >= plan.generation for host in orders):
+            self._went.add(plan.generation)
+            for host, order in orders.items():
+                self._mailboxes[host].put(order)
+
+    def _stop(self, action: Stop) -> None:
+        now = self._clock()
+        self._say(
+            ev.StopOrdered(
+                time=now, generation=self.state.generation, tasks=action.tasks, grace=action.grace, reason=action.reason
+            )
+        )
+        for host, mailbox in self._living().items():
+            ids = tuple(task for task in action.tasks if self.state.tasks[task].host == host)
+            if ids:
+                mailbox.put(
+                    Order(seq=0, epoch=0, kind="stop", generation=self.state.generation, ids=ids, grace=action.grace)
+                )
+
+    def _is_prepared(self, mailbox: Mailbox, generation: int) -> None:
+        if generation > mailbox.prepared:
+            mailbox.prepared = generation
+            self._changed.set()
+
+    async def _rest(self, wake: float | None) -> None:
+        delay = None if wake is None else max(0.0, wake - self._clock())
+        try:
+            async with asyncio.timeout(delay):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _dismiss(self) -> None:
+        """Tell every agent to leave, and wait a moment until each has heard it."""
+        deadline = self._clock() + PATIENCE
+        living = self._living()
+        for mailbox in living.values():
+            mailbox.put(Order(seq=0, epoch=0, kind="leave"))
+        while self._clock() < deadline and not all(mailbox.left for mailbox in living.values()):
+            self._changed.clear()
+            await self._rest(deadline)
+
+    def _living(self) -> dict[int, Mailbox]:
+        return {host: box for host, box in self._mailboxes.items() if self.state.hosts[host].living}
+
+    def _mailbox(self, host: int, instance: str) -> Mailbox:
+        mailbox = self._mailboxes.get(host)
+        if mailbox is None or mailbox.join.instance != instance:
+            raise RefusedError(f"host {host} has not joined with this agent")
+        if not self.state.hosts[host].living:
+            raise RefusedError(f"host {host} was given up: {self.state.hosts[host].lost}")
+        return mailbox

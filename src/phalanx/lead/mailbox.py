@@ -1,0 +1,55 @@
+"""The orders that wait for one agent, and the sign of life that it gives by asking for them."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+from phalanx.protocol.messages import Join, Order
+
+
+class Mailbox:
+    """One agent's orders, numbered from 1. An agent that asks again from a lower number is told again."""
+
+    def __init__(self, join: Join, *, epoch: int, heard: float, lease: float) -> None:
+        """`heard` is when the agent last spoke; `lease` how many seconds of silence it is allowed."""
+        self.join = join
+        self.taken = 0  # its events up to this number are in the records
+        self.prepared = 0  # the generation it has made ready
+        self.left = False  # it has been told to leave, and has heard it
+        self._epoch, self._lease = epoch, lease
+        self._orders: list[Order] = []
+        self._news = asyncio.Event()
+        self._deadline = heard + lease
+
+    @property
+    def deadline(self) -> float:
+        """When it counts as lost, if nothing is heard before."""
+        return self._deadline
+
+    def heard(self, now: float) -> None:
+        """The agent has spoken."""
+        self._deadline = now + self._lease
+
+    def hung_up(self, now: float, *, patience: float) -> None:
+        """Its open poll broke off: a dead process looks like that. It has `patience` seconds to ask again."""
+        self._deadline = min(self._deadline, now + patience)
+
+    def put(self, order: Order) -> None:
+        """Number the order and wake the agent's poll."""
+        self._orders.append(dataclasses.replace(order, seq=len(self._orders) + 1, epoch=self._epoch))
+        self._news.set()
+
+    async def after(self, number: int, wait: float) -> tuple[Order, ...]:
+        """The orders after `number`: at once where there are some, else as soon as one comes or `wait` has passed."""
+        if number >= len(self._orders):
+            self._news.clear()
+            try:
+                async with asyncio.timeout(wait):
+                    await self._news.wait()
+            except TimeoutError:
+                return ()
+        found = tuple(self._orders[max(number, 0) :])
+        if any(order.kind == "leave" for order in found):
+            self.left = True
+        return found

@@ -1,0 +1,75 @@
+"""The lead's process: its configuration comes by a pipe, its listening socket is inherited."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from phalanx.lead.app import App
+from phalanx.lead.keeper import Keeper
+from phalanx.lead.lead import Lead
+from phalanx.plan.outline import Outline
+from phalanx.protocol.messages import decode
+from phalanx.protocol.signing import RunKey
+from phalanx.states import RunState
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LeadConfig:
+    """All that a lead is told."""
+
+    run: str
+    #: The run's key, in hex. Comes by a pipe, never by argv.
+    key: str
+    outline: Outline
+    #: The run folder.
+    folder: str
+    epoch: int = 1
+
+
+def main(config_fd: int, listen_fd: int) -> int:
+    """Lead one run to its end; 0 once the report is written, whatever the run's own outcome."""
+    with os.fdopen(config_fd, "rb") as pipe:
+        config = decode(LeadConfig, pipe.read())
+    listener = socket.socket(fileno=listen_fd)
+    # Only orders end it: a Ctrl-C or a closing terminal concerns the launcher.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    state = asyncio.run(_serve(config, listener))
+    sys.stderr.write(f"lead of {config.run}: {state.phase.value}\n")
+    return 0
+
+
+async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
+    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=Keeper(Path(config.folder)))
+    address, port = listener.getsockname()[:2]
+    hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
+    app = App(lead, RunKey.from_hex(config.key), hosts=hosts).asgi()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+            backlog=2048,
+        )
+    )
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    try:
+        return await lead.run_until_ended()
+    finally:
+        server.should_exit = True
+        await serving

@@ -1,0 +1,26 @@
+"""What an agent told about its host when it joined: all that `bind` may know of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """One living host.
+
+    `id` is the engine's own number and never a task index: a gap in `worker` hangs TensorFlow.
+    """
+
+    id: int
+    name: str
+    #: The address under which the other hosts reach it: IP or name, no port.
+    address: str
+    #: Ports the agent holds for this generation's tasks, in the order to use them.
+    ports: tuple[int, ...]
+    cpus: int = 1
+    gpus: int = 0
+    #: Bytes of memory in all.
+    memory: int = 0
+    #: The folder on that host under which logs and task folders lie.
+    folder: str = ""

@@ -1,0 +1,114 @@
+"""Everything about a job but the addresses: known on the user's machine before any host has answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from phalanx.names import TRAINING_TYPES, TaskId, training_order
+from phalanx.plan.policies import Policies
+
+
+class Strategy(enum.Enum):
+    """Which tf.distribute strategy the script builds; it decides what a failure means."""
+
+    MWMS = "mwms"
+    PS = "ps"
+    ESTIMATOR = "estimator"
+    #: Tasks that do not talk to each other through TensorFlow.
+    NONE = "none"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Interpreter:
+    """The Python that runs the script, and what its metadata says is installed (never imported to find out)."""
+
+    path: str
+    version: str = ""
+    tensorflow: str = ""
+    keras: str = ""
+    #: Why this one: `--python`, `$VIRTUAL_ENV`, `PATH`, `phalanx's own`.
+    chosen_by: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Secret:
+    """A value that reaches the task and nothing else. Only its name travels in plans and records."""
+
+    name: str
+    env: str
+    #: Where the value comes from on the user's machine: `env:NAME` or `file:PATH`.
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Role:
+    """`count` tasks of one type that run one command."""
+
+    type: str
+    count: int
+    #: The exact argv. `{checkpoint} {run} {task_dir} {generation}` are filled in by `bind`.
+    command: tuple[str, ...]
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: At most this many on one host; None spreads them evenly.
+    per_host: int | None = None
+    cpus: int | None = None
+    #: None leaves CUDA_VISIBLE_DEVICES alone; 0 hides every GPU.
+    gpus: int | None = None
+    #: Bytes; None is no claim.
+    memory: int | None = None
+    #: False keeps the role out of TensorFlow's `cluster` (R96).
+    in_cluster: bool = True
+
+    def tasks(self) -> tuple[TaskId, ...]:
+        """Its tasks, by index."""
+        return tuple(TaskId(self.type, i) for i in range(self.count))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outline:
+    """A job, resolved: roles and counts, commands, policies. What `bind` turns into a Plan."""
+
+    name: str
+    roles: tuple[Role, ...]
+    strategy: Strategy
+    #: True where the user named the strategy, False where it follows from the roles.
+    strategy_declared: bool = False
+    #: Where the tasks' commands start.
+    cwd: str
+    interpreter: Interpreter | None = None
+    #: How many hosts the job waits for.
+    hosts: int = 1
+    checkpoint: str | None = None
+    #: `A-B` for firewalls, or None for phalanx's own pool.
+    ports: tuple[int, int] | None = None
+    #: `auto`, an interface or a CIDR.
+    network: str = "auto"
+    #: False runs the command exactly as written: nothing of ours inside the process.
+    runtime: bool = True
+    #: Gives a one-task job a TF_CONFIG too (R26, R27).
+    force_tf_config: bool = False
+    #: The user's own `no_proxy`, where a proxy is set; None where there is none (R46).
+    no_proxy: str | None = None
+    secrets: tuple[Secret, ...] = ()
+    #: Files the job should leave behind; the report says which exist.
+    outputs: tuple[str, ...] = ()
+    policies: Policies = Policies()
+
+    def tasks(self) -> tuple[TaskId, ...]:
+        """Every task: chief, workers, ps, evaluator, others."""
+        return tuple(sorted((task for role in self.roles for task in role.tasks()), key=training_order))
+
+    def role(self, kind: str) -> Role:
+        """The role of that type. Raises KeyError."""
+        for role in self.roles:
+            if role.type == kind:
+                return role
+        raise KeyError(kind)
+
+    @property
+    def leader(self) -> TaskId | None:
+        """The task whose exit 0 is success: chief, else worker 0; None where nobody trains."""
+        kinds = {role.type for role in self.roles if role.count}
+        return next((TaskId(kind, 0) for kind in TRAINING_TYPES if kind in kinds), None)

@@ -1,0 +1,60 @@
+"""Which host runs which task: pure, deterministic, and the same for everyone who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from phalanx.errors import PlaceError
+from phalanx.names import TaskId
+from phalanx.plan.host import Host
+from phalanx.plan.outline import Outline, Role
+
+
+def place(outline: Outline, hosts: Sequence[Host]) -> Mapping[TaskId, Host]:
+    """Give every task a living host: neighbours in index share a host, so that a ring crosses few links.
+
+    With `per_host` a role fills hosts in their order; without, it spreads evenly. Raises PlaceError where the
+    hosts do not suffice.
+    """
+    if not hosts:
+        message = "no host has joined"
+        raise PlaceError(message)
+    return {task: host for role in outline.roles for task, host in _place_role(role, hosts).items()}
+
+
+def _place_role(role: Role, hosts: Sequence[Host]) -> dict[TaskId, Host]:
+    room = role.per_host if role.per_host is not None else -(-role.count // len(hosts))
+    if room * len(hosts) < role.count:
+        message = f"{role.count} {role.type} tasks at {room} a host need {-(-role.count // room)} hosts; {len(hosts)} joined"
+        raise PlaceError(message, hint="raise --workers-per-host, or give more hosts")
+    if role.per_host is not None:
+        return {task: hosts[task.index // room] for task in role.tasks()}
+    # An even spread: the first `rest` hosts take one task more than the others.
+    base, rest = divmod(role.count, len(hosts))
+    placed: dict[TaskId, Host] = {}
+    tasks = iter(role.tasks())
+    for number, host in enumerate(hosts):
+        for _ in range(base + (number < rest)):
+            placed[next(tasks)] = host
+    return placed
+
+
+def gpu_shares(outline: Outline, placed: Mapping[TaskId, Host]) -> Mapping[TaskId, tuple[int, ...]]:
+    """The GPUs of its host that each task may see, for roles that say how many (R67).
+
+    Raises PlaceError where a host has too few.
+    """
+    taken: dict[int, int] = {}
+    shares: dict[TaskId, tuple[int, ...]] = {}
+    for role in outline.roles:
+        if role.gpus is None:
+            continue
+        for task in role.tasks():
+            host = placed[task]
+            first = taken.get(host.id, 0)
+            if first + role.gpus > host.gpus:
+                message = f"{task} wants {role.gpus} GPUs on {host.name}, which has {host.gpus} and {first} are taken"
+                raise PlaceError(message, hint="lower --gpus-per-worker or the number of workers a host")
+            taken[host.id] = first + role.gpus
+            shares[task] = tuple(range(first, first + role.gpus))
+    return shares

@@ -1,0 +1,44 @@
+"""How patient and how forgiving a job is. Every duration is in seconds."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """Deadlines of our own, since TensorFlow's are an hour or none (facts: MWMS() waits 1 h for a peer)."""
+
+    #: From the start of a generation until every host has joined and every task listens.
+    start: float = 300.0
+    #: After the first exit 0 of a group, how long the others may go on.
+    finish: float = 600.0
+    #: After success, how long an evaluator may score the last checkpoint (R81).
+    evaluator: float = 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Grace:
+    """Stop is TERM, grace, KILL: how long the grace is."""
+
+    #: A stop that somebody asked for: time to save.
+    stop: float = 10.0
+    #: After a first failure the others are victims already: MWMS cannot go on, and ignores TERM (facts §5).
+    failure: float = 0.5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Restart:
+    """How often a failed group is started again. 0 until generations are restarted."""
+
+    max: int = 0
+    within: float = 3600.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Policies:
+    """Everything a job says about time and failure."""
+
+    health: Health = Health()
+    grace: Grace = Grace()
+    restart: Restart = Restart()

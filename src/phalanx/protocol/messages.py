@@ -1,0 +1,142 @@
+"""What agents and the lead tell each other. Bodies are JSON, written by `plan.wire`.
+
+    POST /v1/join     Join    → Joined    once an agent and epoch
+    POST /v1/orders   Poll    → Orders    long poll: answered when there is an order, or empty after `wait`
+    POST /v1/events   Report  → Taken     as things happen; the agent keeps them until they are taken
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from phalanx.names import TaskId
+from phalanx.plan.host import Host
+from phalanx.plan.wire import WireError, from_wire, to_wire
+
+#: Raised when an older agent and a newer lead could misunderstand each other.
+VERSION = 1
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Join:
+    """An agent introduces its host. Joining again with the same `instance` changes nothing."""
+
+    version: int
+    run: str
+    #: Random, one per agent process: a second agent for the same host is refused.
+    instance: str
+    host: Host
+    pid: int
+    #: Held already for the generation after this one.
+    next_ports: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Joined:
+    """The lead knows the host now. `lease` is how long it waits for a sign of life, in seconds."""
+
+    epoch: int
+    lease: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StartTask:
+    """One task of this host."""
+
+    id: TaskId
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    port: int | None = None
+    attempt: int = 1
+    tail: str | None = None
+    head: str | None = None
+    #: The leader of its group listens first: others that start before it back off for a second (facts §6).
+    first: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What the lead wants of one agent: `prepare`, `go`, `stop` or `leave`. Numbered from 1 within an epoch."""
+
+    seq: int
+    epoch: int
+    kind: str
+    generation: int = 0
+    #: prepare: the tasks, and the shared beginning of TF_CONFIG, packed.
+    tasks: tuple[StartTask, ...] = ()
+    head: str = ""
+    cwd: str = ""
+    #: stop: which of them, and the seconds between TERM and KILL.
+    ids: tuple[TaskId, ...] = ()
+    grace: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Poll:
+    """An agent asks for orders after `after`. Counts as a sign of life."""
+
+    instance: str
+    host: int
+    after: int
+    #: The newest generation that this agent has made ready.
+    prepared: int = 0
+    #: Seconds the lead may keep the request open.
+    wait: float = 3.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Orders:
+    """In order of their numbers; empty when nothing came up."""
+
+    orders: tuple[Order, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """Events of one agent, numbered from `first` without gaps; those taken before are ignored."""
+
+    instance: str
+    host: int
+    first: int
+    events: tuple[Any, ...]
+    #: As in Poll: for an agent whose poll was open already when it became ready.
+    prepared: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """Everything up to and with this number is in the records."""
+
+    upto: int
+
+
+def encode(message: Any) -> bytes:
+    """The body of a request or an answer."""
+    return json.dumps(to_wire(message), separators=(",", ":")).encode()
+
+
+def decode(kind: type[T], body: bytes) -> T:
+    """Raises WireError for anything that is not such a message."""
+    try:
+        data = json.loads(body)
+    except ValueError as wrong:
+        message = f"{kind.__name__}: not JSON"
+        raise WireError(message) from wrong
+    return from_wire(kind, data)
+
+
+def pack(text: str) -> str:
+    """Compressed, for the cluster text: ten thousand addresses differ in a few digits."""
+    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+
+
+def unpack(text: str) -> str:
+    """What was packed. Raises ValueError."""
+    return zlib.decompress(base64.b64decode(text)).decode() if text else ""

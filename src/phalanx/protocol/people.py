@@ -1,0 +1,52 @@
+"""How the command line talks to a lead: by a token derived from the run's key, never through a proxy."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+
+from phalanx.errors import PlaceError
+
+
+class LeadUnreachableError(PlaceError):
+    """The lead of this run does not answer. `phalanx ps` shows whether it has ended."""
+
+
+def alive(address: str, token: str) -> bool:
+    """Whether the lead of this very run answers at `address`. Never raises."""
+    try:
+        return bool(_call(address, token, "GET", "/v1/run", None, timeout=2.0).get("run"))
+    except (PlaceError, ValueError):
+        return False
+
+
+def state(address: str, token: str) -> dict[str, Any]:
+    """`{"run", "phase", "epoch", "seq"}`. Raises LeadUnreachableError."""
+    return _call(address, token, "GET", "/v1/run", None, timeout=5.0)
+
+
+def stop(address: str, token: str, *, hard: bool, by: str) -> None:
+    """Ask the lead to end the run; idempotent. Returns once it has taken note. Raises LeadUnreachableError."""
+    _call(address, token, "POST", "/v1/stop", {"hard": hard, "by": by}, timeout=10.0)
+
+
+def _call(address: str, token: str, method: str, path: str, data: Any, *, timeout: float) -> dict[str, Any]:
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=timeout)
+    try:
+        body = None if data is None else json.dumps(data).encode()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        connection.request(method, path, body=body, headers=headers)
+        answer = connection.getresponse()
+        text = answer.read()
+    except (OSError, http.client.HTTPException) as wrong:
+        raise LeadUnreachableError(f"the lead at {address} does not answer: {wrong}") from wrong
+    finally:
+        connection.close()
+    if answer.status != http.HTTPStatus.OK:
+        raise LeadUnreachableError(f"the lead at {address} refused: {answer.status} {text.decode(errors='replace')[:200]}")
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise LeadUnreachableError(f"the lead at {address} answered with something else")
+    return found

@@ -1,0 +1,74 @@
+"""One request, one answer: over HTTP/1.1 for real hosts, or straight into the lead's app for a thousand simulated ones."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
+
+from phalanx.errors import ProtocolError
+from phalanx.names import join_host_port
+
+#: No honest message is larger: ten thousand tasks of one host with long commands stay below a tenth of it.
+LIMIT = 64 * 1024 * 1024
+
+
+class LeadSilentError(ProtocolError):
+    """The lead does not answer."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What came back; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport(Protocol):
+    """Carries a signed request to the lead."""
+
+    async def call(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Raises LeadSilentError when no whole answer came. May be cancelled; nothing is retried here."""
+        ...
+
+
+class HttpTransport:
+    """A new connection for each request, straight to the address: no proxy is ever asked (R46)."""
+
+    def __init__(self, host: str, port: int, *, timeout: float = 30.0) -> None:
+        """`timeout` bounds a whole request, in seconds; it must exceed the long poll."""
+        self._host, self._port, self._timeout = host, port, timeout
+
+    async def call(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """See Transport."""
+        address = join_host_port(self._host, self._port)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._exchange(address, method, path, headers, body)
+        except (OSError, EOFError, TimeoutError, ValueError, asyncio.LimitOverrunError) as wrong:
+            raise LeadSilentError(f"the lead at {address} does not answer: {wrong or 'time-out'}") from wrong
+
+    async def _exchange(self, address: str, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        reader, writer = await asyncio.open_connection(self._host, self._port)
+        try:
+            lines = [f"{method} {path} HTTP/1.1", f"host: {address}", "connection: close", f"content-length: {len(body)}"]
+            lines += [f"{name}: {value}" for name, value in headers.items()]
+            writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+            await writer.drain()
+            status, found = _head(await reader.readuntil(b"\r\n\r\n"))
+            length = int(found.get("content-length", "0"))
+            if not 0 <= length <= LIMIT:
+                message = f"an answer of {length} bytes"
+                raise ValueError(message)
+            return Answer(status=status, headers=found, body=await reader.readexactly(length))
+        finally:
+            writer.close()
+
+
+def _head(text: bytes) -> tuple[int, dict[str, str]]:
+    first, *rest = text.decode("latin-1").split("\r\n")
+    headers = (line.partition(":") for line in rest if ":" in line)
+    return int(first.split(" ", 2)[1]), {name.strip().lower(): value.strip() for name, _, value in headers}

@@ -1,0 +1,257 @@
+"""What a run is, folded from its events: lawful states, and nothing that the events do not say."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping
+
+from phalanx import events as ev
+from phalanx.names import TaskId
+
+
+class RunPhase(enum.Enum):
+    """Where a run stands. `SUCCEEDED`, `FAILED`, `STOPPED` and `LOST` are terminal: nothing follows them."""
+
+    JOINING = "joining"  # hosts are awaited
+    STARTING = "starting"  # bound, and some task does not run yet
+    RUNNING = "running"  # every task has started
+    FINISHING = "finishing"  # success is certain, others still run
+    STOPPING = "stopping"  # a stop or a first failure: the rest is being ended
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LOST = "lost"  # its lead is gone and nobody took over
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing can follow."""
+        return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.STOPPED, RunPhase.LOST)
+
+
+class TaskPhase(enum.Enum):
+    """Where one attempt of a task stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"  # exit 0
+    FAILED = "failed"  # ended by itself with a code or a signal
+    VICTIM = "victim"  # failed since another had
+    ENDED = "ended"  # ended because we told it to
+    LOST = "lost"  # its host is gone
+
+    @property
+    def over(self) -> bool:
+        """Whether its process is gone."""
+        return self not in (TaskPhase.WAITING, TaskPhase.RUNNING)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskState:
+    """One task in the current generation."""
+
+    id: TaskId
+    phase: TaskPhase = TaskPhase.WAITING
+    host: int | None = None
+    address: str | None = None
+    rank: int | None = None
+    generation: int = 0
+    attempt: int = 1
+    pid: int | None = None
+    started: float | None = None
+    listening: float | None = None
+    ended: float | None = None
+    exit: ev.TaskExited | None = None
+    #: Why it could not start, where it could not.
+    refused: str = ""
+    #: When it was told to end, and how many seconds it was given.
+    stop_ordered: float | None = None
+    stop_grace: float = 0.0
+    standby: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class HostState:
+    """One host: joined, and later left or lost."""
+
+    id: int
+    joined: ev.HostJoined
+    lost: str = ""
+    left: bool = False
+
+    @property
+    def living(self) -> bool:
+        """Whether its agent is still expected to answer."""
+        return not self.lost and not self.left
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RunState:
+    """A run as its events tell it. `seq` is the last one folded in."""
+
+    run: str = ""
+    name: str = ""
+    phase: RunPhase = RunPhase.JOINING
+    epoch: int = 0
+    seq: int = 0
+    generation: int = 0
+    strategy: str = ""
+    leader: TaskId | None = None
+    wanted_hosts: int = 1
+    started: float = 0.0
+    bound: float | None = None
+    ended: float | None = None
+    hosts: Mapping[int, HostState] = dataclasses.field(default_factory=dict)
+    tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
+    stop: ev.StopRequested | None = None
+    culprit: ev.CulpritNamed | None = None
+    succeeded: ev.LeaderSucceeded | None = None
+    end: ev.RunEnded | None = None
+    notes: tuple[ev.Noted, ...] = ()
+
+    @property
+    def all_over(self) -> bool:
+        """Whether no process of the run is left, as far as the events tell."""
+        return all(task.phase.over for task in self.tasks.values())
+
+
+def fold(state: RunState, record: ev.Record) -> RunState:
+    """The state after one more event. A late word of an older generation, or after the end, changes nothing."""
+    if state.phase.terminal:
+        return state
+    state = dataclasses.replace(state, seq=record.seq, epoch=max(state.epoch, record.epoch))
+    match record.event:
+        case ev.RunStarted() as event:
+            return dataclasses.replace(
+                state,
+                run=event.run,
+                name=event.name,
+                strategy=event.strategy,
+                leader=event.leader,
+                wanted_hosts=event.hosts,
+                started=state.started or event.time,
+                tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
+            )
+        case ev.HostJoined() as event:
+            return _host(state, HostState(id=event.host, joined=event))
+        case ev.HostLost() as event:
+            return _lost(state, event)
+        case ev.HostLeft() as event:
+            known = state.hosts.get(event.host)
+            return _host(state, dataclasses.replace(known, left=True)) if known else state
+        case ev.GenerationBound() as event:
+            return _bound(state, event)
+        case ev.TaskEvent() as event:
+            return _task(state, event)
+        case ev.StopRequested() as event:
+            return dataclasses.replace(state, stop=event)
+        case ev.StopOrdered() as event:
+            return _stop(state, event)
+        case ev.CulpritNamed() as event:
+            return _culprit(state, event)
+        case ev.LeaderSucceeded() as event:
+            return dataclasses.replace(state, phase=RunPhase.FINISHING, succeeded=event)
+        case ev.Noted() as event:
+            return dataclasses.replace(state, notes=(*state.notes, event))
+        case ev.RunEnded() as event:
+            return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event)
+    return state
+
+
+def fold_all(records: Iterable[ev.Record]) -> RunState:
+    """The state after all of them, from nothing."""
+    state = RunState()
+    for record in records:
+        state = fold(state, record)
+    return state
+
+
+def _host(state: RunState, host: HostState) -> RunState:
+    return dataclasses.replace(state, hosts={**state.hosts, host.id: host})
+
+
+def _lost(state: RunState, event: ev.HostLost) -> RunState:
+    known = state.hosts.get(event.host)
+    if known is None or known.left:
+        return state
+    tasks = {
+        name: dataclasses.replace(task, phase=TaskPhase.LOST, ended=event.time)
+        if task.host == event.host and not task.phase.over
+        else task
+        for name, task in state.tasks.items()
+    }
+    return dataclasses.replace(_host(state, dataclasses.replace(known, lost=event.reason)), tasks=tasks)
+
+
+def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
+    if event.generation <= state.generation:
+        return state
+    tasks = {
+        place.task: TaskState(
+            id=place.task,
+            host=place.host,
+            address=place.address,
+            rank=place.rank,
+            generation=event.generation,
+        )
+        for place in event.places
+    }
+    return dataclasses.replace(
+        state,
+        phase=RunPhase.STARTING,
+        generation=event.generation,
+        bound=event.time,
+        tasks=tasks,
+        culprit=None,
+    )
+
+
+def _stop(state: RunState, event: ev.StopOrdered) -> RunState:
+    if event.generation != state.generation:
+        return state
+    tasks = dict(state.tasks)
+    for name in event.tasks:
+        if name in tasks and not tasks[name].phase.over:
+            tasks[name] = dataclasses.replace(tasks[name], stop_ordered=event.time, stop_grace=event.grace)
+    phase = state.phase if state.succeeded else RunPhase.STOPPING
+    return dataclasses.replace(state, phase=phase, tasks=tasks)
+
+
+def _task(state: RunState, event: ev.TaskEvent) -> RunState:
+    task = state.tasks.get(event.task)
+    if task is None or event.generation != state.generation or event.attempt < task.attempt or task.phase.over:
+        return state
+    match event:
+        case ev.TaskStarted():
+            task = dataclasses.replace(
+                task, phase=TaskPhase.RUNNING, pid=event.pid, started=event.time, standby=event.standby, attempt=event.attempt
+            )
+        case ev.TaskNotStarted():
+            task = dataclasses.replace(task, phase=TaskPhase.FAILED, ended=event.time, refused=event.message)
+        case ev.TaskListening():
+            task = dataclasses.replace(task, listening=event.time)
+        case ev.TaskExited():
+            task = dataclasses.replace(task, phase=_ended(event), ended=event.time, exit=event)
+    tasks = {**state.tasks, task.id: task}
+    phase = state.phase
+    if phase is RunPhase.STARTING and all(t.phase is not TaskPhase.WAITING for t in tasks.values()):
+        phase = RunPhase.RUNNING
+    return dataclasses.replace(state, phase=phase, tasks=tasks)
+
+
+def _ended(event: ev.TaskExited) -> TaskPhase:
+    if event.code == 0:
+        return TaskPhase.SUCCEEDED
+    return TaskPhase.ENDED if event.stopped else TaskPhase.FAILED
+
+
+def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
+    tasks = {
+        name: dataclasses.replace(task, phase=TaskPhase.VICTIM)
+        if name in event.victims and task.phase in (TaskPhase.FAILED, TaskPhase.ENDED)
+        else dataclasses.replace(task, phase=TaskPhase.FAILED)
+        if name == event.task and task.phase in (TaskPhase.VICTIM, TaskPhase.ENDED)
+        else task
+        for name, task in state.tasks.items()
+    }
+    return dataclasses.replace(state, culprit=event, tasks=tasks)

@@ -1,0 +1,220 @@
+"""A lead and any number of agents in one event loop: the real protocol, signatures included, without sockets or clocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from phalanx import events as ev
+from phalanx.lead.app import App
+from phalanx.lead.lead import Lead
+from phalanx.names import TaskId
+from phalanx.plan.host import Host
+from phalanx.plan.outline import Outline, Role, Strategy
+from phalanx.plan.plan import Plan
+from phalanx.plan.policies import Policies
+from phalanx.protocol.client import LeadClient
+from phalanx.protocol.messages import VERSION, Join, Order
+from phalanx.protocol.signing import RunKey
+from phalanx.protocol.transport import Answer, LeadSilentError
+from phalanx.agent.link import Link
+from phalanx.states import RunState
+
+#: Where virtual time starts, in Unix seconds.
+DAWN = 1_000_000.0
+
+
+def virtual_clock() -> float:
+    """Unix seconds that follow the loop's own time."""
+    return DAWN + asyncio.get_running_loop().time()
+
+
+class MemoryRecords:
+    """Keeps what a lead would write."""
+
+    def __init__(self) -> None:
+        self.records: list[ev.Record] = []
+        self.plan: Plan | None = None
+        self.report: RunState | None = None
+
+    def append(self, record: ev.Record) -> None:
+        self.records.append(record)
+
+    def write_plan(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def write_report(self, state: RunState, plan: Plan | None) -> None:
+        self.report = state
+
+
+class AppTransport:
+    """Calls the lead's ASGI app straight; counts, and can be cut like a cable."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], host: str = "lead:1") -> None:
+        self.app, self.host = app, host
+        self.requests = 0
+        self.bytes = 0
+        self.cut = False
+        self._cable = asyncio.Event()
+
+    def break_off(self) -> None:
+        """The process behind this end is dead: open requests hang up, and no new one comes."""
+        self.cut = True
+        self._cable.set()
+
+    async def call(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        if self.cut:
+            raise LeadSilentError("cut")
+        self.requests += 1
+        self.bytes += len(body)
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "scheme": "http",
+            "headers": [(b"host", self.host.encode()), *((k.encode(), v.encode()) for k, v in headers.items())],
+        }
+        incoming = [{"type": "http.request", "body": body, "more_body": False}]
+        status, found, content = 0, {}, b""
+
+        async def receive() -> dict[str, object]:
+            if incoming:
+                return incoming.pop()
+            await self._cable.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict) -> None:
+            nonlocal status, found, content
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                found = {k.decode(): v.decode() for k, v in message["headers"]}
+            else:
+                content += message.get("body", b"")
+
+        await self.app(scope, receive, send)
+        if self.cut:
+            raise LeadSilentError("cut")
+        self.bytes += len(content)
+        return Answer(status=status, headers=found, body=content)
+
+
+class SimulatedAgent:
+    """An agent whose tasks are a script of what happens to them."""
+
+    def __init__(self, world: World, number: int, *, ports: int = 64) -> None:
+        self.world, self.number = world, number
+        self.transport = AppTransport(world.asgi)
+        self.orders: list[Order] = []
+        client = LeadClient(self.transport, world.key, clock=virtual_clock)
+        base = 20_000 + 10 * (number % 1000)
+        host = Host(
+            id=number, name=f"n{number}", address=f"10.0.{number // 256}.{number % 256}", ports=tuple(range(base, base + ports))
+        )
+        join = Join(version=VERSION, run=world.run, instance=f"i{number}", host=host, pid=1000 + number)
+        self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
+        self.tasks: dict[TaskId, int] = {}
+        self.dead = False
+        self.deaf = False  # takes no notice of TERM, as an MWMS worker
+        self.running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.running = asyncio.ensure_future(self.link.run())
+
+    def die(self) -> None:
+        """kill -9: no word more."""
+        self.dead = True
+        self.transport.break_off()
+
+    def exit(self, task: TaskId, *, code: int | None = 0, signal: int | None = None, said: tuple[str, ...] = ()) -> None:
+        generation = self.tasks.pop(task, None)
+        if generation is None or self.dead:
+            return
+        self.link.say(
+            ev.TaskExited(
+                time=virtual_clock(),
+                task=task,
+                host=self.number,
+                generation=generation,
+                pid=1,
+                code=code if signal is None else None,
+                signal=signal,
+                stopped=task in self._told,
+                last_lines=said,
+            )
+        )
+
+    _told: frozenset[TaskId] = frozenset()
+
+    def _obey(self, order: Order) -> None:
+        self.orders.append(order)
+        if order.kind == "prepare":
+            self._prepared = order
+            self.link.prepared(order.generation)
+        elif order.kind == "go":
+            for task in self._prepared.tasks:
+                self.tasks[task.id] = order.generation
+                about = {"task": task.id, "host": self.number, "generation": order.generation}
+                self.link.say(ev.TaskStarted(time=virtual_clock(), **about, pid=1))
+                if task.port:
+                    self.link.say(ev.TaskListening(time=virtual_clock(), **about, port=task.port))
+        elif order.kind == "stop":
+            self._told |= set(order.ids)
+            for task in order.ids:
+                delay = order.grace if self.deaf else 0.0
+                asyncio.get_running_loop().call_later(delay, lambda task=task: self.exit(task, signal=9 if self.deaf else 15))
+
+
+class World:
+    """One lead, its app and its agents."""
+
+    def __init__(self, outline: Outline, *, run: str = "r1") -> None:
+        self.run, self.key = run, RunKey.new()
+        self.records = MemoryRecords()
+        self.lead = Lead(outline, run=run, epoch=1, records=self.records, clock=virtual_clock)
+        self.asgi = App(self.lead, self.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
+        self.agents = [SimulatedAgent(self, number) for number in range(outline.hosts)]
+
+    def start(self) -> asyncio.Task[RunState]:
+        for agent in self.agents:
+            agent.start()
+        return asyncio.ensure_future(self.lead.run_until_ended())
+
+    def agent_of(self, task: TaskId) -> SimulatedAgent:
+        host = self.lead.state.tasks[task].host
+        assert host is not None
+        return self.agents[host]
+
+    def exit(self, task: str, **how: object) -> None:
+        name = TaskId.parse(task)
+        self.agent_of(name).exit(name, **how)
+
+    async def until(self, true: Callable[[RunState], bool], *, within: float = 60.0) -> None:
+        """Wait in virtual time until the state says so."""
+        async with asyncio.timeout(within):
+            while not true(self.lead.state):
+                await asyncio.sleep(0.01)
+
+    def said(self, kind: type[ev.Event]) -> list[ev.Event]:
+        return [record.event for record in self.records.records if isinstance(record.event, kind)]
+
+
+def outline(
+    *, workers: int = 2, chief: bool = False, ps: int = 0, evaluator: int = 0, hosts: int = 1, policies: Policies | None = None
+) -> Outline:
+    """A small job."""
+    counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": evaluator}
+    return Outline(
+        name="job",
+        roles=tuple(Role(type=kind, count=n, command=("python", "train.py")) for kind, n in counts.items() if n),
+        strategy=Strategy.PS if ps else Strategy.MWMS,
+        cwd="/work",
+        hosts=hosts,
+        policies=policies or Policies(),
+    )
+
+
+__all__ = ["DAWN", "AppTransport", "MemoryRecords", "SimulatedAgent", "World", "outline", "virtual_clock"]
