@@ -1,4 +1,4 @@
-"""A lead and any number of agents in one event loop: the real protocol, signatures included, without sockets or clocks."""
+"""A lead and any number of agents in one event loop: the real protocol, signed, without sockets or clocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from phalanx import events as ev
+from phalanx.agent.link import Link
 from phalanx.lead.app import App
 from phalanx.lead.lead import Lead
 from phalanx.names import TaskId
@@ -17,7 +18,6 @@ from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join, Order
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.transport import Answer, LeadSilentError
-from phalanx.agent.link import Link
 from phalanx.states import RunState
 
 #: Where virtual time starts, in Unix seconds.
@@ -112,7 +112,10 @@ class SimulatedAgent:
         client = LeadClient(self.transport, world.key, clock=virtual_clock)
         base = 20_000 + 10 * (number % 1000)
         host = Host(
-            id=number, name=f"n{number}", address=f"10.0.{number // 256}.{number % 256}", ports=tuple(range(base, base + ports))
+            id=number,
+            name=f"n{number}",
+            address=f"10.0.{number // 256}.{number % 256}",
+            ports=tuple(range(base, base + ports)),
         )
         join = Join(version=VERSION, run=world.run, instance=f"i{number}", host=host, pid=1000 + number)
         self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
@@ -129,7 +132,9 @@ class SimulatedAgent:
         self.dead = True
         self.transport.break_off()
 
-    def exit(self, task: TaskId, *, code: int | None = 0, signal: int | None = None, said: tuple[str, ...] = ()) -> None:
+    def exit(
+        self, task: TaskId, *, code: int | None = 0, signal: int | None = None, said: tuple[str, ...] = ()
+    ) -> None:
         generation = self.tasks.pop(task, None)
         if generation is None or self.dead:
             return
@@ -165,7 +170,9 @@ class SimulatedAgent:
             self._told |= set(order.ids)
             for task in order.ids:
                 delay = order.grace if self.deaf else 0.0
-                asyncio.get_running_loop().call_later(delay, lambda task=task: self.exit(task, signal=9 if self.deaf else 15))
+                asyncio.get_running_loop().call_later(
+                    delay, lambda task=task: self.exit(task, signal=9 if self.deaf else 15)
+                )
 
 
 class World:
@@ -203,7 +210,13 @@ class World:
 
 
 def outline(
-    *, workers: int = 2, chief: bool = False, ps: int = 0, evaluator: int = 0, hosts: int = 1, policies: Policies | None = None
+    *,
+    workers: int = 2,
+    chief: bool = False,
+    ps: int = 0,
+    evaluator: int = 0,
+    hosts: int = 1,
+    policies: Policies | None = None,
 ) -> Outline:
     """A small job."""
     counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": evaluator}

@@ -1,4 +1,4 @@
-"""phalanx starts one TensorFlow program as a cluster: it writes TF_CONFIG, proves it, starts every task, watches them and names the culprit.
+"""phalanx starts one TensorFlow program as a cluster, watches it, and names the culprit when something breaks.
 
 Only what users may import from Python stands here; everything else is reached by the command line.
 """

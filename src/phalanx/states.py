@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from phalanx import events as ev
 from phalanx.names import TaskId
@@ -120,41 +121,10 @@ def fold(state: RunState, record: ev.Record) -> RunState:
     if state.phase.terminal:
         return state
     state = dataclasses.replace(state, seq=record.seq, epoch=max(state.epoch, record.epoch))
-    match record.event:
-        case ev.RunStarted() as event:
-            return dataclasses.replace(
-                state,
-                run=event.run,
-                name=event.name,
-                strategy=event.strategy,
-                leader=event.leader,
-                wanted_hosts=event.hosts,
-                started=state.started or event.time,
-                tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
-            )
-        case ev.HostJoined() as event:
-            return _host(state, HostState(id=event.host, joined=event))
-        case ev.HostLost() as event:
-            return _lost(state, event)
-        case ev.HostLeft() as event:
-            known = state.hosts.get(event.host)
-            return _host(state, dataclasses.replace(known, left=True)) if known else state
-        case ev.GenerationBound() as event:
-            return _bound(state, event)
-        case ev.TaskEvent() as event:
-            return _task(state, event)
-        case ev.StopRequested() as event:
-            return dataclasses.replace(state, stop=event)
-        case ev.StopOrdered() as event:
-            return _stop(state, event)
-        case ev.CulpritNamed() as event:
-            return _culprit(state, event)
-        case ev.LeaderSucceeded() as event:
-            return dataclasses.replace(state, phase=RunPhase.FINISHING, succeeded=event)
-        case ev.Noted() as event:
-            return dataclasses.replace(state, notes=(*state.notes, event))
-        case ev.RunEnded() as event:
-            return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event)
+    event = record.event
+    for kind, apply in _FOLDS:
+        if isinstance(event, kind):
+            return apply(state, event)
     return state
 
 
@@ -164,6 +134,28 @@ def fold_all(records: Iterable[ev.Record]) -> RunState:
     for record in records:
         state = fold(state, record)
     return state
+
+
+def _started(state: RunState, event: ev.RunStarted) -> RunState:
+    return dataclasses.replace(
+        state,
+        run=event.run,
+        name=event.name,
+        strategy=event.strategy,
+        leader=event.leader,
+        wanted_hosts=event.hosts,
+        started=state.started or event.time,
+        tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
+    )
+
+
+def _joined(state: RunState, event: ev.HostJoined) -> RunState:
+    return _host(state, HostState(id=event.host, joined=event))
+
+
+def _left(state: RunState, event: ev.HostLeft) -> RunState:
+    known = state.hosts.get(event.host)
+    return _host(state, dataclasses.replace(known, left=True)) if known else state
 
 
 def _host(state: RunState, host: HostState) -> RunState:
@@ -224,7 +216,12 @@ def _task(state: RunState, event: ev.TaskEvent) -> RunState:
     match event:
         case ev.TaskStarted():
             task = dataclasses.replace(
-                task, phase=TaskPhase.RUNNING, pid=event.pid, started=event.time, standby=event.standby, attempt=event.attempt
+                task,
+                phase=TaskPhase.RUNNING,
+                pid=event.pid,
+                started=event.time,
+                standby=event.standby,
+                attempt=event.attempt,
             )
         case ev.TaskNotStarted():
             task = dataclasses.replace(task, phase=TaskPhase.FAILED, ended=event.time, refused=event.message)
@@ -255,3 +252,36 @@ def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
         for name, task in state.tasks.items()
     }
     return dataclasses.replace(state, culprit=event, tasks=tasks)
+
+
+def _stop_requested(state: RunState, event: ev.StopRequested) -> RunState:
+    return dataclasses.replace(state, stop=event)
+
+
+def _succeeded(state: RunState, event: ev.LeaderSucceeded) -> RunState:
+    return dataclasses.replace(state, phase=RunPhase.FINISHING, succeeded=event)
+
+
+def _noted(state: RunState, event: ev.Noted) -> RunState:
+    return dataclasses.replace(state, notes=(*state.notes, event))
+
+
+def _run_ended(state: RunState, event: ev.RunEnded) -> RunState:
+    return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event)
+
+
+#: What each event does to the state; the first whose type fits.
+_FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] = (
+    (ev.RunStarted, _started),
+    (ev.HostJoined, _joined),
+    (ev.HostLost, _lost),
+    (ev.HostLeft, _left),
+    (ev.GenerationBound, _bound),
+    (ev.TaskEvent, _task),
+    (ev.StopRequested, _stop_requested),
+    (ev.StopOrdered, _stop),
+    (ev.CulpritNamed, _culprit),
+    (ev.LeaderSucceeded, _succeeded),
+    (ev.Noted, _noted),
+    (ev.RunEnded, _run_ended),
+)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from simulated import World, outline
 
 from phalanx import events as ev
 from phalanx.names import TaskId
 from phalanx.plan.policies import Health, Policies
 from phalanx.protocol.messages import unpack
 from phalanx.states import RunPhase, TaskPhase
+from simulated import World, outline
 
 pytestmark = pytest.mark.looptime
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from simulated import AppTransport, World, outline, virtual_clock
 
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import Poll, encode
 from phalanx.protocol.signing import SIGNATURE, TOLERANCE, Gate, RefusedError, RunKey, sign_answer, sign_request
 from phalanx.protocol.transport import Answer
+from simulated import AppTransport, World, outline, virtual_clock
 
 pytestmark = pytest.mark.looptime
 
@@ -16,7 +16,9 @@ POLL = Poll(instance="i0", host=0, after=0, wait=0.1)
 
 
 def signed(key: RunKey, *, path="/v1/orders", body=b"{}", epoch=1, now=None) -> dict[str, str]:
-    return sign_request(key, method="POST", path=path, body=body, epoch=epoch, now=virtual_clock() if now is None else now)
+    return sign_request(
+        key, method="POST", path=path, body=body, epoch=epoch, now=virtual_clock() if now is None else now
+    )
 
 
 async def test_a_message_signed_with_another_key_is_refused():

@@ -17,7 +17,7 @@ from phalanx.agent.link import LeadGoneError, Link
 from phalanx.agent.ports import PortHolder
 from phalanx.agent.prestart import Waiting
 from phalanx.agent.tasks import Tasks
-from phalanx.errors import PhalanxError
+from phalanx.errors import PhalanxError, PlaceError
 from phalanx.events import StopRequested
 from phalanx.plan.host import Host
 from phalanx.protocol.client import LeadClient
@@ -86,16 +86,17 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     tasks.attach(link)
     if config["attached"]:
         _watch_launcher(link)
+    disowned = ""
     try:
         await link.run()
     except* (LeadGoneError, RefusedError) as group:
-        _log(f"{group.exceptions[0]}; ending this host's tasks")
+        disowned = str(group.exceptions[0])
+    if disowned:
+        _log(f"{disowned}; ending this host's tasks")
         await tasks.end_all()
-        return 3
-    finally:
-        tasks.close()
-        holder.release_all()
-    return 0
+    tasks.close()
+    holder.release_all()
+    return PlaceError.exit_code if disowned else 0
 
 
 def _watch_launcher(link: Link) -> None:

@@ -61,7 +61,7 @@ class Link:
             self._news.set()
 
     async def run(self) -> None:
-        """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns this agent."""
+        """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
         await self._retry(lambda: self._client.join(self._join))
         self._epoch = self._client.epoch
         async with asyncio.TaskGroup() as group:
@@ -94,7 +94,11 @@ class Link:
         self._news.clear()
         batch = tuple(self._outbox[:BATCH])
         message = Report(
-            instance=self._join.instance, host=self._join.host.id, first=self._first, events=batch, prepared=self._prepared
+            instance=self._join.instance,
+            host=self._join.host.id,
+            first=self._first,
+            events=batch,
+            prepared=self._prepared,
         )
         taken = await self._retry(lambda: self._client.report(message))
         done = max(0, taken.upto - self._first + 1)

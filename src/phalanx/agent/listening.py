@@ -8,7 +8,9 @@ from pathlib import Path
 _LISTEN = "0A"
 
 
-def listening(ports: Iterable[int], tables: Iterable[Path] = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))) -> set[int]:
+def listening(
+    ports: Iterable[int], tables: Iterable[Path] = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+) -> set[int]:
     """Those of `ports` with a listener, on any address. A held port has none: it is bound, never listened on."""
     wanted = set(ports)
     found: set[int] = set()

@@ -1,4 +1,4 @@
-"""The agent's process. What comes first is what takes longest: the tasks' interpreters start before the agent itself is whole.
+"""The agent's process. What takes longest comes first: the tasks' interpreters start before the agent is whole.
 
 Imports here are few on purpose: everything that needs asyncio is imported once the reaper and the standbys are off.
 """

@@ -14,7 +14,9 @@ class Waiting:
 
     __slots__ = ("argv", "child", "env", "err", "out", "standby")
 
-    def __init__(self, *, argv: tuple[str, ...], env: dict[str, str], standby: Standby, child: Child, out: int, err: int) -> None:
+    def __init__(
+        self, *, argv: tuple[str, ...], env: dict[str, str], standby: Standby, child: Child, out: int, err: int
+    ) -> None:
         """`env`: the variables added so far; `out`, `err`: the read ends of its pipes."""
         self.argv, self.env, self.standby, self.child, self.out, self.err = argv, env, standby, child, out, err
 

@@ -186,7 +186,8 @@ class Tasks:
         folder.mkdir(parents=True, exist_ok=True)
         stem = f"g{running.generation}.a{running.task.attempt}"
         running.captures = [
-            Capture(fd, folder / f"{stem}.{kind}", masker=Masker(self._secrets)) for fd, kind in ((out, "out"), (err, "err"))
+            Capture(fd, folder / f"{stem}.{kind}", masker=Masker(self._secrets))
+            for fd, kind in ((out, "out"), (err, "err"))
         ]
 
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:

@@ -31,7 +31,11 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
     if not _own(first):
         first = next((t for t in failed if _own(t) and (t.ended or now) - (first.ended or now) <= TEARDOWN), first)
     if not _own(first):
-        early = [t for t in state.tasks.values() if t.phase is TaskPhase.SUCCEEDED and (t.ended or now) <= (first.ended or now)]
+        early = [
+            t
+            for t in state.tasks.values()
+            if t.phase is TaskPhase.SUCCEEDED and (t.ended or now) <= (first.ended or now)
+        ]
         if early and state.succeeded is None:
             return _left_early(state, min(early, key=lambda t: t.ended or now), now)
     return _named(state, first, now)
@@ -79,7 +83,7 @@ def _left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
         task=task.id,
         host=task.host,
         kind=Kind.USER.value,
-        cause=f"{task.id}{_where(state, task)} finished early (exit 0) while the others still waited for it: uneven data?",
+        cause=f"{task.id}{_where(state, task)} finished early (exit 0) while others still waited for it: uneven data?",
         victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t)),
         hint="give every worker the same number of batches, or shard by DATA instead of FILE (R59, R60)",
     )

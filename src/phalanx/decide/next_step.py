@@ -47,22 +47,22 @@ class Wake:
 Action = Say | Stop | Wake
 
 
-def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:  # noqa: PLR0911 - one return a case
     """What to do now. Nothing follows a terminal state; each start deadline, grace and window is one Wake."""
     if state.phase.terminal or not state.run:
         return ()
     if state.succeeded is None and (won := _leader_won(state, now)):
         return (won,)
     if state.stop is not None and state.succeeded is None:
-        return _stopped(state, policies, now)
+        return _stopped(state, state.stop, policies, now)
     if state.succeeded is not None:
-        return _finishing(state, policies, now)
+        return _finishing(state, state.succeeded, policies, now)
     if _failed(state):
         return _first_failure(state, policies, now)
     if state.phase is RunPhase.JOINING:
         return _joining(state, policies, now)
     if state.all_over:
-        return _all_ended_well(state, now)
+        return _all_ended_well(now)
     return _running(state, policies, now)
 
 
@@ -77,17 +77,18 @@ def _leader_won(state: RunState, now: float) -> Say | None:
 
 def _failed(state: RunState) -> bool:
     lost = any(host.lost for host in state.hosts.values())
-    return lost or any(task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM, TaskPhase.LOST) for task in state.tasks.values())
+    return lost or any(
+        task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM, TaskPhase.LOST) for task in state.tasks.values()
+    )
 
 
-def _stopped(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
-    assert state.stop is not None  # noqa: S101 - the caller has looked; mypy has not
-    grace = 0.0 if state.stop.hard else policies.grace.stop
+def _stopped(state: RunState, stop: ev.StopRequested, policies: Policies, now: float) -> tuple[Action, ...]:
+    grace = 0.0 if stop.hard else policies.grace.stop
     if state.phase is RunPhase.JOINING or state.all_over:
-        return (_end(now, outcome="stopped", code=4, cause=f"stopped on request ({state.stop.by})"),)
-    told = [t for t in _living(state) if t.stop_ordered is None or (state.stop.hard and t.stop_grace > 0)]
+        return (_end(now, outcome="stopped", code=4, cause=f"stopped on request ({stop.by})"),)
+    told = [t for t in _living(state) if t.stop_ordered is None or (stop.hard and t.stop_grace > 0)]
     if told:
-        return (Stop(tasks=_ids(told), grace=grace, reason=f"stop requested by {state.stop.by}"),)
+        return (Stop(tasks=_ids(told), grace=grace, reason=f"stop requested by {stop.by}"),)
     return _when_gone(state, now)
 
 
@@ -112,17 +113,18 @@ def _exit_code(culprit: ev.CulpritNamed, state: RunState) -> int:
     return 2 if task is not None and task.refused else 1
 
 
-def _finishing(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now: float) -> tuple[Action, ...]:
     """The leader has exited 0. Servers never end by themselves (R79); the others get their windows."""
-    assert state.succeeded is not None  # noqa: S101 - the caller has looked; mypy has not
     if state.all_over:
-        return (_end(now, outcome="succeeded", code=0, cause=f"{state.succeeded.task} exited with code 0"),)
-    windows = {t.id: state.succeeded.time + _window(state, policies, t) for t in _living(state) if t.stop_ordered is None}
+        return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0"),)
+    windows = {t.id: won.time + _window(state, policies, t) for t in _living(state) if t.stop_ordered is None}
     if state.stop is not None:
         windows = dict.fromkeys(windows, now)
     due = tuple(task for task, at in windows.items() if at <= now)
     if due:
-        return (Stop(tasks=due, grace=policies.grace.stop if not _hard(state) else 0.0, reason="the job has succeeded"),)
+        return (
+            Stop(tasks=due, grace=policies.grace.stop if not _hard(state) else 0.0, reason="the job has succeeded"),
+        )
     wakes = [*windows.values(), *(wake.at for wake in _when_gone(state, now) if isinstance(wake, Wake))]
     return (Wake(at=min(wakes)),) if wakes else ()
 
@@ -162,7 +164,7 @@ def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     return ()
 
 
-def _all_ended_well(state: RunState, now: float) -> tuple[Action, ...]:
+def _all_ended_well(now: float) -> tuple[Action, ...]:
     """Every task exited 0 and there is no leader to ask: all of them are the success."""
     return (_end(now, outcome="succeeded", code=0, cause="every task exited with code 0"),)
 

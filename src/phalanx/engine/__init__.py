@@ -1,1 +1,1 @@
-"""Where a run lives: each engine starts one agent a host, says where the lead will be, and knows nothing of TF_CONFIG."""
+"""Where a run lives: an engine starts one agent a host and says where the lead will be; TF_CONFIG it never sees."""

@@ -1,4 +1,4 @@
-"""The agent as one file, and as the folder it is unpacked into: pure Python, so that a host needs an interpreter and nothing else.
+"""The agent as one file, and as the folder it is unpacked into: all pure Python, so a host needs only an interpreter.
 
 The folder lies in a private cache, one for each version of its contents, and is made whole or not at all.
 """
@@ -52,7 +52,7 @@ sys.exit(main(int(sys.argv[2]), int(sys.argv[3])))
 
 
 def contents() -> Iterator[tuple[str, Path]]:
-    """Each file of the bundle: its name inside, and where it is now. Sorted, so that equal versions give equal bundles."""
+    """Each file of the bundle: its name inside, and where it is now. Sorted: equal versions give equal bundles."""
     home = Path(phalanx.__file__).parent
     for part in _PARTS:
         yield from _files(home / part, f"phalanx/{part}")

@@ -36,7 +36,7 @@ class LocalEngine:
             lead = f"{_LOOPBACK}:{listener.getsockname()[1]}"
             preview = bind(submission.outline, _preview_hosts(submission), run=submission.run, generation=1)
             agents = [
-                _start_agent(home, submission, preview, host, lead, listener if host == 0 else None)
+                _start_agent(home, submission, preview, host=host, lead=lead, listener=listener if host == 0 else None)
                 for host in range(submission.outline.hosts)
             ]
         return LocalRun(lead=lead, agents=agents)
@@ -86,7 +86,7 @@ def _host_name(number: int, hosts: int) -> str:
 
 
 def _start_agent(
-    home: Path, submission: Submission, preview: Plan, host: int, lead: str, listener: socket.socket | None
+    home: Path, submission: Submission, preview: Plan, *, host: int, lead: str, listener: socket.socket | None
 ) -> subprocess.Popen[bytes]:
     log = submission.folder / "agents" / f"{host}.log"
     log.parent.mkdir(exist_ok=True)

@@ -1,1 +1,1 @@
-"""One per run: rendezvous, decisions carried out, the records kept, people answered. Knows agents only by their messages."""
+"""One per run: rendezvous, decisions carried out, records kept, people answered. Knows agents by messages only."""

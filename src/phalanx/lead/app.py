@@ -25,7 +25,9 @@ from phalanx.protocol.transport import LIMIT
 class App:
     """Binds one lead to its routes. `hosts` are the Host headers it answers to: others are a foreign page's trick."""
 
-    def __init__(self, lead: Lead, key: RunKey, *, hosts: frozenset[str], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, lead: Lead, key: RunKey, *, hosts: frozenset[str], clock: Callable[[], float] = time.time
+    ) -> None:
         """`hosts` holds `address:port` strings."""
         self._lead, self._key, self._hosts, self._clock = lead, key, hosts, clock
         self._gate = Gate(key)
@@ -61,7 +63,7 @@ class App:
         return self._lead.report(decode(Report, body))
 
     async def _orders(self, request: Request, body: bytes) -> Any:
-        """Answers the poll, and notices when the agent hangs up: a killed agent is known at once, not after its lease."""
+        """Answers the poll, and notices when the agent hangs up: a killed one is known long before its lease ends."""
         poll = decode(Poll, body)
         answer = asyncio.ensure_future(self._lead.orders(poll))
         gone = asyncio.ensure_future(_disconnected(request))
@@ -83,8 +85,7 @@ class App:
                 epoch = self._gate.check(
                     request.headers, method=request.method, path=request.url.path, body=body, now=self._clock()
                 )
-                if epoch > self._lead.epoch:
-                    raise RefusedError(f"this lead's epoch {self._lead.epoch} is over: {epoch} rules")
+                self._lead.check_epoch(epoch)
             except RefusedError as wrong:
                 return _plain(403, str(wrong))
             try:

@@ -66,6 +66,11 @@ class Lead:
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
+    def check_epoch(self, epoch: int) -> None:
+        """Raises RefusedError where an agent has met a newer lead: this one gives no orders any more."""
+        if epoch > self.epoch:
+            raise RefusedError(f"this lead's epoch {self.epoch} is over: {epoch} rules")
+
     def join(self, message: Join) -> Joined:
         """A host is here. The same agent may say so again; another one for the same host is refused."""
         if message.version != VERSION:
@@ -204,7 +209,13 @@ class Lead:
         kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
         self._say(
             ev.CulpritNamed(
-                time=now, generation=self.state.generation, task=None, host=None, kind=kind, cause=cause, hint=wrong.hint or ""
+                time=now,
+                generation=self.state.generation,
+                task=None,
+                host=None,
+                kind=kind,
+                cause=cause,
+                hint=wrong.hint or "",
             )
         )
         self._say(ev.RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause))

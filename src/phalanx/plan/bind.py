@@ -116,7 +116,7 @@ def _visible(gpus: tuple[int, ...] | None) -> dict[str, str]:
 
 
 def _proxy_exception(outline: Outline, hosts: Sequence[Host]) -> dict[str, str]:
-    """gRPC sends even loopback traffic to a proxy, and then hangs in silence (facts §9, R46)."""
+    """What gRPC needs: it sends even loopback traffic to a proxy, and then hangs in silence (facts §9, R46)."""
     if outline.no_proxy is None:
         return {}
     names = [part for part in outline.no_proxy.split(",") if part]

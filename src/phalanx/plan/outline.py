@@ -94,7 +94,7 @@ class Outline:
     secrets: tuple[Secret, ...] = ()
     #: Files the job should leave behind; the report says which exist.
     outputs: tuple[str, ...] = ()
-    policies: Policies = Policies()
+    policies: Policies = dataclasses.field(default_factory=Policies)
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Every task: chief, workers, ps, evaluator, others."""

@@ -25,7 +25,9 @@ def place(outline: Outline, hosts: Sequence[Host]) -> Mapping[TaskId, Host]:
 def _place_role(role: Role, hosts: Sequence[Host]) -> dict[TaskId, Host]:
     room = role.per_host if role.per_host is not None else -(-role.count // len(hosts))
     if room * len(hosts) < role.count:
-        message = f"{role.count} {role.type} tasks at {room} a host need {-(-role.count // room)} hosts; {len(hosts)} joined"
+        message = (
+            f"{role.count} {role.type} tasks at {room} a host need {-(-role.count // room)} hosts; {len(hosts)} joined"
+        )
         raise PlaceError(message, hint="raise --workers-per-host, or give more hosts")
     if role.per_host is not None:
         return {task: hosts[task.index // room] for task in role.tasks()}

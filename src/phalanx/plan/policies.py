@@ -39,6 +39,6 @@ class Restart:
 class Policies:
     """Everything a job says about time and failure."""
 
-    health: Health = Health()
-    grace: Grace = Grace()
-    restart: Restart = Restart()
+    health: Health = dataclasses.field(default_factory=Health)
+    grace: Grace = dataclasses.field(default_factory=Grace)
+    restart: Restart = dataclasses.field(default_factory=Restart)

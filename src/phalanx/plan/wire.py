@@ -26,7 +26,7 @@ class WireError(ValueError):
     """A text that is no such message: says where and what was wanted."""
 
 
-def to_wire(value: Any) -> Any:
+def to_wire(value: Any) -> Any:  # noqa: PLR0911 - one branch a type
     """Plain JSON data for any value made of frozen dataclasses, enums, TaskIds, tuples and mappings."""
     if isinstance(value, TaskId):
         return str(value)
@@ -65,7 +65,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _read(kind: Any, data: Any, where: str) -> Any:  # noqa: C901, PLR0911, PLR0912 - one branch a type, read as a table
+def _read(kind: Any, data: Any, where: str) -> Any:  # noqa: C901, PLR0911, PLR0912 - one branch a type
     if kind is Any:
         return data
     if kind is TaskId:
@@ -113,7 +113,10 @@ def _dataclass(kind: type, data: dict[str, Any], where: str) -> Any:
 
 
 def _cluster(data: dict[str, Any]) -> Cluster:
-    jobs = {kind: {int(i): a for i, a in (of.items() if isinstance(of, dict) else enumerate(of))} for kind, of in data.items()}
+    jobs = {
+        kind: {int(i): a for i, a in (of.items() if isinstance(of, dict) else enumerate(of))}
+        for kind, of in data.items()
+    }
     return Cluster(jobs=jobs, sparse=frozenset(kind for kind, of in data.items() if isinstance(of, dict)))
 
 

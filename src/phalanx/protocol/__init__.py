@@ -1,1 +1,1 @@
-"""What agents, the lead and people say to each other: messages, how they are signed, and how they are sent. Knows neither side."""
+"""What agents, the lead and people say to each other, how it is signed and how it is sent. Knows neither side."""

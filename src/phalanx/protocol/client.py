@@ -1,4 +1,4 @@
-"""The agent's end of the protocol: signs what it sends, believes only what the lead has signed, and obeys no older lead."""
+"""The agent's end of the protocol: signs what it sends, believes what the lead has signed, obeys no older lead."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ class LeadClient:
         body = encode(message)
         headers = sign_request(self._key, method="POST", path=path, body=body, epoch=self.epoch, now=self._clock())
         answer = await self._transport.call("POST", path, headers, body)
-        epoch = check_answer(
-            self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body
-        )
+        epoch = check_answer(self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body)
         if epoch < self.epoch:
             raise RefusedError(f"a lead of epoch {epoch} gave an order; epoch {self.epoch} rules")
         if answer.status != _OK:

@@ -1,8 +1,8 @@
 """What agents and the lead tell each other. Bodies are JSON, written by `plan.wire`.
 
-    POST /v1/join     Join    → Joined    once an agent and epoch
-    POST /v1/orders   Poll    → Orders    long poll: answered when there is an order, or empty after `wait`
-    POST /v1/events   Report  → Taken     as things happen; the agent keeps them until they are taken
+POST /v1/join     Join    → Joined    once an agent and epoch
+POST /v1/orders   Poll    → Orders    long poll: answered when there is an order, or empty after `wait`
+POST /v1/events   Report  → Taken     as things happen; the agent keeps them until they are taken
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ def _call(address: str, token: str, method: str, path: str, data: Any, *, timeou
     finally:
         connection.close()
     if answer.status != http.HTTPStatus.OK:
-        raise LeadUnreachableError(f"the lead at {address} refused: {answer.status} {text.decode(errors='replace')[:200]}")
+        raise LeadUnreachableError(
+            f"the lead at {address} refused: {answer.status} {text.decode(errors='replace')[:200]}"
+        )
     found = json.loads(text)
     if not isinstance(found, dict):
         raise LeadUnreachableError(f"the lead at {address} answered with something else")

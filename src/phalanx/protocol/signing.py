@@ -68,7 +68,9 @@ def sign_request(key: RunKey, *, method: str, path: str, body: bytes, epoch: int
     """The headers that go with a request."""
     nonce = os.urandom(12).hex()
     stamp = f"{now:.3f}"
-    code = key.mac(b"request", method.encode(), path.encode(), body, str(epoch).encode(), nonce.encode(), stamp.encode())
+    code = key.mac(
+        b"request", method.encode(), path.encode(), body, str(epoch).encode(), nonce.encode(), stamp.encode()
+    )
     return {SIGNATURE: code, NONCE: nonce, TIME: stamp, EPOCH: str(epoch)}
 
 

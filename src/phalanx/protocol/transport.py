@@ -1,4 +1,4 @@
-"""One request, one answer: over HTTP/1.1 for real hosts, or straight into the lead's app for a thousand simulated ones."""
+"""One request, one answer: over HTTP/1.1 for real hosts, straight into the lead's app for simulated ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,12 @@ class HttpTransport:
     async def _exchange(self, address: str, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
-            lines = [f"{method} {path} HTTP/1.1", f"host: {address}", "connection: close", f"content-length: {len(body)}"]
+            lines = [
+                f"{method} {path} HTTP/1.1",
+                f"host: {address}",
+                "connection: close",
+                f"content-length: {len(body)}",
+            ]
             lines += [f"{name}: {value}" for name, value in headers.items()]
             writer.write("\r\n".join([*lines, "", ""]).encode() + body)
             await writer.drain()
