@@ -5,25 +5,23 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from phalanx.engine.base import Started, Submission
 from phalanx.engine.local import LocalEngine
-from phalanx.errors import PlaceError
-from phalanx.plan.outline import Outline
+from phalanx.errors import InputError, PlaceError
+from phalanx.job.declare import Declared
+from phalanx.observe.follow import Follower, View
+from phalanx.plan.outline import Secret
 from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
 from phalanx.records.index import Entry, Index
+from phalanx.script.imports import imports_of
 from phalanx.states import RunState
-
-if TYPE_CHECKING:
-    from phalanx.observe.follow import View
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,34 +31,27 @@ class Launched:
     entry: Entry
     folder: RunFolder
     started: Started
-    key: RunKey
 
 
-def launch(
-    outline: Outline,
-    job_text: str,
-    *,
-    runs: Path,
-    environ: Mapping[str, str],
-    secrets: Mapping[str, str],
-    imports: tuple[str, ...],
-    attached: bool,
-) -> Launched:
+def launch(declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool) -> Launched:
     """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError."""
+    outline = declared.outline
+    secrets = {secret.env: _value(secret, environ) for secret in outline.secrets}
     folder = RunFolder.create(runs, outline.name, time.time())
-    folder.job.write_text(job_text, encoding="utf-8")
+    folder.job.write_text(declared.text, encoding="utf-8")
     key = RunKey.new()
-    submission = Submission(
-        run=folder.run,
-        folder=folder.path,
-        key=key,
-        outline=outline,
-        environ=environ,
-        secrets=secrets,
-        imports=imports,
-        attached=attached,
+    started = LocalEngine().start(
+        Submission(
+            run=folder.run,
+            folder=folder.path,
+            key=key,
+            outline=outline,
+            environ=environ,
+            secrets=secrets,
+            imports={role.type: imports_of(role.command, Path(outline.cwd)) for role in outline.roles},
+            attached=attached,
+        )
     )
-    started = LocalEngine().start(submission)
     entry = Entry(
         run=folder.run,
         folder=str(folder.path),
@@ -72,17 +63,12 @@ def launch(
         detached=not attached,
     )
     Index().add(entry)
-    return Launched(entry=entry, folder=folder, started=started, key=key)
+    return Launched(entry=entry, folder=folder, started=started)
 
 
 def follow(launched: Launched, view: View) -> RunState:
-    """Show the run until it ends. The first Ctrl-C or TERM stops it, the second kills it.
-
-    Raises PlaceError where every process of the run is gone and nobody wrote how it ended.
-    """
-    from phalanx.observe.follow import Follower  # noqa: PLC0415 - not needed by a detached launch
-
-    stopper = _Stopper(launched.entry)
+    """Show the run until it ends. The first Ctrl-C, TERM or closing terminal stops it, the second kills it."""
+    stopper = _Stopper(launched.entry, view)
     before = {number: signal.signal(number, stopper) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         return Follower(launched.folder, view, broken=launched.started.broken).run()
@@ -95,17 +81,28 @@ def follow(launched: Launched, view: View) -> RunState:
 class _Stopper:
     """Turns the first signal into a request to stop and the second into one to kill."""
 
-    def __init__(self, entry: Entry) -> None:
-        self._entry, self._asked = entry, 0
+    def __init__(self, entry: Entry, view: View) -> None:
+        self._entry, self._view, self._asked = entry, view, 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._asked += 1
         hard = self._asked > 1
         name = signal.Signals(number).name
-        word = "killing all tasks" if hard else "stopping all tasks (again to kill them)"
-        os.write(sys.stderr.fileno(), f"\nphalanx: {name}: {word}\n".encode())
+        self._view.say(f"{name}: killing all tasks" if hard else f"{name}: stopping all tasks (again to kill them)")
         try:
             people.stop(self._entry.lead, self._entry.token, hard=hard, by=f"{name} to the launcher")
         except PlaceError as wrong:
-            os.write(sys.stderr.fileno(), f"phalanx: {wrong}\n".encode())
+            self._view.say(str(wrong))
+
+
+def _value(secret: Secret, environ: Mapping[str, str]) -> str:
+    kind, _, where = secret.source.partition(":")
+    if kind == "env":
+        if where not in environ:
+            raise InputError(f"secret {secret.name}: {where} is not set in this environment", hint=f"export {where}=…")
+        return environ[where]
+    try:
+        return Path(where).read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise InputError(f"secret {secret.name}: {where} cannot be read: {wrong}") from wrong

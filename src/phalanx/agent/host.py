@@ -13,7 +13,7 @@ from typing import Any
 
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
-from phalanx.agent.link import LeadGoneError, Link
+from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
 from phalanx.agent.ports import PortHolder
 from phalanx.agent.prestart import Waiting
 from phalanx.agent.tasks import Tasks
@@ -89,7 +89,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     disowned = ""
     try:
         await link.run()
-    except* (LeadGoneError, RefusedError) as group:
+    except* (LeadGoneError, RefusedError, HostBrokenError) as group:
         disowned = str(group.exceptions[0])
     if disowned:
         _log(f"{disowned}; ending this host's tasks")

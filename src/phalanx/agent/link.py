@@ -25,6 +25,10 @@ class LeadGoneError(ProtocolError):
     """The lead has not answered for longer than its lease."""
 
 
+class HostBrokenError(ProtocolError):
+    """This host cannot look after its tasks any more."""
+
+
 class Link:
     """One agent's conversation. `obey` is called with each order once, in order."""
 
@@ -48,6 +52,7 @@ class Link:
         self._after = 0
         self._epoch = 0
         self._answered = clock()
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def say(self, event: Event) -> None:
         """Hand an event over as soon as the lead takes it."""
@@ -60,15 +65,21 @@ class Link:
         if self._polling:
             self._news.set()
 
+    def give_up(self, reason: str) -> None:
+        """This host cannot go on: `run` raises HostBrokenError, and the lead sees the host lost."""
+        if not self._broken.done():
+            self._broken.set_exception(HostBrokenError(reason))
+
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
         await self._retry(lambda: self._client.join(self._join))
         self._epoch = self._client.epoch
         async with asyncio.TaskGroup() as group:
-            reporter = group.create_task(self._report_forever())
+            others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
             await self._drain()
-            reporter.cancel()
+            for other in others:
+                other.cancel()
 
     async def _follow_orders(self) -> None:
         instance, host = self._join.instance, self._join.host.id
@@ -84,6 +95,9 @@ class Link:
                 if order.kind == "leave":
                     return
                 self._obey(order)
+
+    async def _until_broken(self) -> None:
+        await self._broken
 
     async def _report_forever(self) -> None:
         while True:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from phalanx.agent.children import Child, ChildSpec, Reaper
-from phalanx.agent.standby import Standby, interpreter_line
+from phalanx.agent.standby import Standby, can_stand_by
 
 
 class Waiting:
@@ -26,10 +27,10 @@ def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
     found: dict[str, Waiting] = {}
     for task in config["standby"]:
         argv = tuple(task["argv"])
-        if interpreter_line(argv) is None:
-            continue
         environ = {**config["environ"], **task["env"]}
-        standby = Standby(boot=config["boot"], imports=tuple(config["imports"]))
+        if not can_stand_by(argv, environ):
+            continue
+        standby = Standby(boot=config["boot"], imports=tuple(task["imports"]))
         spec, out, err = piped(
             f"{task['id']}/standby",
             argv,
@@ -46,7 +47,7 @@ def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
 
 
 def piped(
-    name: str, argv: tuple[str, ...], env: dict[str, str], cwd: str, fds: dict[int, int]
+    name: str, argv: tuple[str, ...], env: dict[str, str], cwd: str, fds: Mapping[int, int]
 ) -> tuple[ChildSpec, int, int]:
     """A child with two new pipes: its spec, and the ends to read."""
     out, out_write = os.pipe()

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from phalanx import events as ev
-from phalanx.agent.children import Child, Exited, FailedToStart, Reaper, Started
+from phalanx.agent.children import Child, Event, Exited, FailedToStart, Lost, Reaper, Started
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture
 from phalanx.agent.prestart import Waiting, piped
-from phalanx.agent.standby import Standby, interpreter_line
+from phalanx.agent.standby import Standby
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, StartTask, unpack
 from phalanx.redact import Masker
@@ -44,6 +44,9 @@ class Running:
         self.ended = asyncio.Event()
         self.stopped = False
         self.pid = 0
+        #: What a standby must still be told: variables to set, and to remove.
+        self.news: dict[str, str] = {}
+        self.gone: tuple[str, ...] = ()
 
 
 class Tasks:
@@ -120,8 +123,8 @@ class Tasks:
     def _difference(self, running: Running, waiting: Waiting) -> None:
         """What the standby must still learn: variables that were not known, or are others now."""
         wanted = self._identity(running)
-        running.standby_env = {name: value for name, value in wanted.items() if waiting.env.get(name) != value}
-        running.standby_unset = tuple(name for name in waiting.env if name not in wanted)
+        running.news = {name: value for name, value in wanted.items() if waiting.env.get(name) != value}
+        running.gone = tuple(name for name in waiting.env if name not in wanted)
 
     def _identity(self, running: Running) -> dict[str, str]:
         """The variables that make it this task: exactly those that `phalanx plan` lists."""
@@ -152,18 +155,17 @@ class Tasks:
     async def _head_start(self, leader: Running) -> None:
         if leader.standby is not None:
             await leader.standby.wait_ready()
-        try:
-            async with asyncio.timeout(HEAD_START):
-                await leader.listens.wait()
-        except TimeoutError:
-            return
+        signs = [asyncio.ensure_future(sign.wait()) for sign in (leader.listens, leader.ended)]
+        await asyncio.wait(signs, timeout=HEAD_START, return_when=asyncio.FIRST_COMPLETED)
+        for sign in signs:
+            sign.cancel()
 
     def _start(self, running: Running) -> None:
         if running.stopped:
             return
         now = time.time()
         if running.standby is not None and running.child is not None and running.child.alive:
-            running.standby.go(running.standby_env, unset=running.standby_unset)
+            running.standby.go(running.news, unset=running.gone)
             running.pid = running.child.pid
             self._is_running(running, now, standby=True)
             return
@@ -229,8 +231,11 @@ class Tasks:
             running.standby.discard()
         self._said.say(ev.TaskExited(time=time.time(), **self._about(running), pid=0, stopped=True))
 
-    def _on_child(self, event: object) -> None:
-        running = self._by_child.get(getattr(event, "id", ""))
+    def _on_child(self, event: Event) -> None:
+        if isinstance(event, Lost):
+            self._said.give_up("this host's reaper has died: nothing could be started or ended here any more")
+            return
+        running = self._by_child.get(event.id)
         if running is None or running.ended.is_set():
             return
         match event:

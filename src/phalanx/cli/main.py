@@ -8,6 +8,7 @@ import sys
 import cyclopts
 
 import phalanx
+from phalanx.cli.jobflags import delimit
 from phalanx.errors import PhalanxError
 
 #: Verb → its one line in `phalanx --help`. The function of that name in `phalanx.cli.<verb>` is imported when called.
@@ -33,6 +34,9 @@ VERBS = {
         "agree": "Compare the TF_CONFIGs of several nodes.",
         "generate": "Write the TF_CONFIG of one task or of all.",
     },
+    "Shell": {
+        "completion": "Print the completion script for bash, zsh or fish.",
+    },
 }
 
 _EXAMPLES = """
@@ -44,8 +48,11 @@ Examples:
 """
 
 
-def app() -> cyclopts.App:
-    """The command line as data, for `main`, the completion and the reference pages."""
+def app(*, brief: bool = False) -> cyclopts.App:
+    """The command line as data, for `main`, the completion and the reference pages.
+
+    `brief` shows each verb by its line above, so that `phalanx --help` imports none of them.
+    """
     made = cyclopts.App(
         name="phalanx",
         help="The launcher for distributed TensorFlow: unchanged train.py, one command, any size.",
@@ -57,7 +64,8 @@ def app() -> cyclopts.App:
     for number, (title, verbs) in enumerate(VERBS.items()):
         group = cyclopts.Group(title, sort_key=number)
         for verb, summary in verbs.items():
-            made.command(f"phalanx.cli.{verb}:{verb}", name=verb, help=summary, group=group)
+            own = {"help": summary} if brief else {}
+            made.command(f"phalanx.cli.{verb}:{verb}", name=verb, group=group, help_epilogue="", **own)
     return made
 
 
@@ -68,7 +76,8 @@ def main() -> None:
     if debug:
         words = words[1:]
     try:
-        result = app()(words, exit_on_error=False, print_error=False)
+        made = app(brief=words[:1] not in ([verb] for verbs in VERBS.values() for verb in verbs))
+        result = made(delimit(made, words), exit_on_error=False, print_error=False)
     except PhalanxError as wrong:
         if debug:
             raise

@@ -23,8 +23,8 @@ class Submission:
     environ: Mapping[str, str]
     #: Values by the variable they are delivered in; they go down a pipe and into no record.
     secrets: Mapping[str, str]
-    #: Modules a warm start may import before the identity comes, by the script's own leading imports.
-    imports: tuple[str, ...] = ()
+    #: By role: the imports its script begins with, which a standby may do before it knows which task it is.
+    imports: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     #: Whether the run ends when the launcher does.
     attached: bool = True
 

@@ -17,7 +17,7 @@ from phalanx.engine.base import Submission
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
 from phalanx.plan.host import Host
-from phalanx.plan.plan import Plan
+from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.plan.wire import to_wire
 
 _LOOPBACK = "127.0.0.1"
@@ -109,10 +109,7 @@ def _start_agent(
         "ports": submission.outline.ports,
         "serving": sum(task.address is not None for task in mine),
         "boot": str(home / "phalanx" / "runtime" / "boot") if submission.outline.runtime else "",
-        "imports": list(submission.imports),
-        "standby": [{"id": str(task.id), "argv": list(task.argv), "env": dict(task.env)} for task in mine]
-        if submission.outline.runtime
-        else [],
+        "standby": [_standby(submission, task) for task in mine] if submission.outline.runtime else [],
     }
     if listener is not None:
         config["carry"] = {
@@ -141,6 +138,15 @@ def _start_agent(
         raise PlaceError(f"the agent cannot be started: {argv[0]}: {wrong.strerror}") from wrong
     _tell(agent, config, attached=attached)
     return agent
+
+
+def _standby(submission: Submission, task: PlannedTask) -> dict[str, Any]:
+    return {
+        "id": str(task.id),
+        "argv": list(task.argv),
+        "env": dict(task.env),
+        "imports": list(submission.imports.get(task.id.type, ())),
+    }
 
 
 def _tell(agent: subprocess.Popen[bytes], config: Mapping[str, Any], *, attached: bool) -> None:

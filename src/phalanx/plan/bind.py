@@ -10,7 +10,7 @@ from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.plan import Plan, PlannedTask
-from phalanx.tfconfig.generate import Bodies
+from phalanx.tfconfig.bodies import Bodies
 from phalanx.tfconfig.model import Cluster
 
 

@@ -1,0 +1,75 @@
+"""The flags that `run` and `plan` share, and where they end: everything after the script belongs to the script."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import cyclopts
+
+from phalanx.job.flags import Flags
+
+_SIZE = cyclopts.Group("Size", sort_key=1)
+_PLACE = cyclopts.Group("Place", sort_key=2)
+_TIME = cyclopts.Group("Patience", sort_key=3)
+_TRAINING = cyclopts.Group("Training", sort_key=4)
+
+
+def _flag(text: str, group: cyclopts.Group, name: str | None = None, negative: str | None = None) -> cyclopts.Parameter:
+    return cyclopts.Parameter(name=name, help=text, group=group, negative=negative or (), show_default=False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class JobFlags:
+    """Use as `flags: Annotated[JobFlags, cyclopts.Parameter(name="*")] = JobFlags()`; each overrides job.yaml."""
+
+    workers: Annotated[int | None, _flag("How many workers (1).", _SIZE)] = None
+    ps: Annotated[int | None, _flag("How many parameter servers (0); implies one chief.", _SIZE)] = None
+    chief: Annotated[bool | None, _flag("One chief beside the workers, or none.", _SIZE, negative="--no-chief")] = None
+    evaluator: Annotated[bool, _flag("One evaluator beside the cluster.", _SIZE)] = False
+    workers_per_host: Annotated[int | None, _flag("At most this many workers on a host (evenly spread).", _SIZE)] = None
+    gpus_per_worker: Annotated[int | None, _flag("GPUs each worker may see (all); 0 hides them.", _SIZE)] = None
+    hosts: Annotated[int | None, _flag("Hosts to start on (1); on one machine they are simulated.", _PLACE)] = None
+    on: Annotated[str | None, _flag("The engine (local).", _PLACE)] = None
+    python: Annotated[str | None, _flag("The interpreter for the script (found: see `phalanx plan`).", _PLACE)] = None
+    ports: Annotated[str | None, _flag("Take ports from A-B only.", _PLACE)] = None
+    start_timeout: Annotated[str | None, _flag("Until every task must listen (5m).", _TIME)] = None
+    silence: Annotated[str | None, _flag("Without any sign of life, a task is stuck (off).", _TIME)] = None
+    max_restarts: Annotated[int | None, _flag("Restarts of the group after a failure (0).", _TIME)] = None
+    strategy: Annotated[str | None, _flag("mwms, ps, estimator, none or auto (auto).", _TRAINING)] = None
+    checkpoint: Annotated[str | None, _flag("Folder of checkpoints, {checkpoint} in the command.", _TRAINING)] = None
+    name: Annotated[str | None, _flag("The job's name (the script's).", _TRAINING)] = None
+    override: Annotated[bool, _flag("Replace the TF_CONFIG of your environment.", _TRAINING)] = False
+    force_tf_config: Annotated[bool, _flag("TF_CONFIG for a job of one task too.", _TRAINING)] = False
+
+    def flags(self) -> Flags:
+        """The same, as the job layer takes them."""
+        return Flags(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Flags)})
+
+
+def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
+    """Put `--` before the first positional word of `run` and `plan`, so that the script keeps its own flags.
+
+    `words` are all words after `phalanx`. Which flags take a value is read from the verb itself. Words that have a
+    `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
+    follow it.
+    """
+    if words[:1] not in (["run"], ["plan"]):
+        return words
+    known = app[words[0]].assemble_argument_collection()
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return words
+        if not word.startswith("-") or word == "-":
+            return words if word.endswith((".yaml", ".yml", ".json")) else [*words[:at], "--", *words[at:]]
+        at += 1
+        option, equals, _ = word.partition("=")
+        try:
+            _, _, implied = known.match(option)
+        except ValueError:
+            continue  # cyclopts names it, with its nearest neighbour
+        if not equals and implied is cyclopts.UNSET:
+            at += 1
+    return words

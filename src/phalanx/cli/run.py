@@ -1,0 +1,67 @@
+"""`phalanx run`: start a program as a cluster on this machine and follow it to its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import cyclopts
+
+from phalanx.cli.jobflags import JobFlags
+
+_OUTPUT = cyclopts.Group("Output", sort_key=5)
+
+
+def run(
+    *command: str,
+    flags: Annotated[JobFlags, cyclopts.Parameter(name="*")] = JobFlags(),  # noqa: B008 - frozen
+    detach: Annotated[bool, cyclopts.Parameter(negative=(), group=_OUTPUT)] = False,
+    runs: Annotated[Path | None, cyclopts.Parameter(group=_OUTPUT)] = None,
+    quiet: Annotated[bool, cyclopts.Parameter(negative=(), group=_OUTPUT)] = False,
+    json: Annotated[bool, cyclopts.Parameter(negative=(), group=_OUTPUT)] = False,
+) -> int:
+    """Start one program as a cluster and follow it to its end.
+
+    Everything after the script belongs to the script. A single job.yaml in its place says more than flags can.
+    Exits 0 when the chief (else worker 0) has; 1 the job failed, 2 wrong input, 3 the place failed, 4 stopped.
+
+    Examples:
+      phalanx run --workers 2 train.py --epochs 3
+      phalanx run --workers 2 --ps 1 train.py
+      phalanx run --detach job.yaml
+
+    Parameters
+    ----------
+    command
+        The script (or any command) and its arguments, or a job.yaml.
+    detach
+        Start the run and leave it; `phalanx attach` follows it again.
+    runs
+        Where run folders are made (PHALANX_RUNS, else ./runs).
+    quiet
+        Print how it ended and nothing else.
+    json
+        Print each event as a line of JSON.
+    """
+    from phalanx.job.declare import declare  # noqa: PLC0415 - pydantic and YAML, not for --help
+    from phalanx.launch import follow, launch  # noqa: PLC0415 - as above
+    from phalanx.observe.views import view_for  # noqa: PLC0415 - as above
+
+    cwd = Path.cwd()
+    declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
+    for note in declared.notes:
+        sys.stderr.write(f"phalanx: {note.severity.value}: {note.message}\n")
+    launched = launch(declared, runs=_runs(runs, cwd), environ=os.environ, attached=not detach)
+    if detach:
+        print(launched.entry.run)
+        launched.started.let_go()
+        return 0
+    footer = f"Ctrl-C stops it; logs: phalanx logs -f {launched.entry.run}"
+    state = follow(launched, view_for(launched.folder, sys.stdout, quiet=quiet, json=json, footer=footer))
+    return state.end.exit_code if state.end else 3
+
+
+def _runs(asked: Path | None, cwd: Path) -> Path:
+    return cwd / (asked or Path(os.environ.get("PHALANX_RUNS") or "runs"))

@@ -1,0 +1,128 @@
+"""`phalanx stop`."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from phalanx.cli import which
+from phalanx.errors import InputError, PlaceError
+from phalanx.events import Record, StopOrdered, TaskExited
+from phalanx.observe.follow import Follower
+from phalanx.observe.standing import ASK, broken_after, leads, standing
+from phalanx.observe.words import NAMED, describe, duration
+from phalanx.protocol import people
+from phalanx.records.index import Entry, Index
+from phalanx.records.reader import read_end, read_state
+from phalanx.states import RunPhase, RunState
+
+
+def stop(
+    run: which.AnyRun = None,
+    /,
+    *,
+    now: Annotated[bool, Parameter(negative=(), help="KILL at once, without a grace to save in.")] = False,
+    wait: Annotated[bool, Parameter(negative="--no-wait", help="Return when it has ended.", show_default=False)] = True,
+) -> int:
+    """End a run: every task gets TERM, a grace to save in, and KILL.
+
+    Without RUN: the only one that goes on. A run that has ended already is no mistake. Exits 0 once it has ended,
+    3 where its lead does not answer.
+
+    Examples:
+      phalanx stop
+      phalanx stop digits-1130-073311 --now
+    """
+    entry = which.find(run) if run is not None else _only()
+    state = read_state(entry.files)
+    if state.phase.terminal:
+        print(f"{entry.run} has ended already: {_result(state)}")
+        return 0
+    before = state.seq
+    if not entry.lead:
+        raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
+    try:
+        people.stop(entry.lead, entry.token, hard=now, by=_me())
+    except PlaceError as wrong:
+        return _unanswered(entry, wrong)
+    if not wait:
+        print(f"{entry.run} is being {'killed' if now else 'stopped'}; phalanx attach {entry.run}")
+        return 0
+    view = _Endings(before)
+    try:
+        state = Follower(entry.files, view, broken=broken_after(entry), ask=ASK).run()
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nphalanx: not waiting; {entry.run} is still being stopped (--now kills it)\n")
+        return 0
+    print(f"{entry.run} has ended: {_result(state)}")
+    return 3 if state.phase is RunPhase.LOST else 0
+
+
+class _Endings:
+    """A view of how the tasks end, from the record after `seq` on."""
+
+    def __init__(self, seq: int) -> None:
+        self._seq = seq
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        news = [r.event for r in records if r.seq > self._seq and isinstance(r.event, TaskExited | StopOrdered)]
+        ends = [event for event in news if isinstance(event, TaskExited)]
+        for event in news:
+            if isinstance(event, TaskExited) and len(ends) > NAMED:
+                continue
+            told = state.tasks[event.task].stop_ordered if isinstance(event, TaskExited) else None
+            after = f", after {duration(event.time - told)}" if told else ""
+            print(f"  {describe(event, state)}{after}")
+        if len(ends) > NAMED:
+            print(f"  {len(ends)} tasks have ended")
+        if news:
+            sys.stdout.flush()
+
+    def say(self, message: str) -> None:
+        """Nobody has a word of its own here."""
+
+    def close(self, state: RunState) -> None:
+        """The verb says how it ended."""
+
+
+def _result(state: RunState) -> str:
+    return f"{state.phase.value}, {state.end.cause}" if state.end else state.phase.value
+
+
+def _only() -> Entry:
+    """The one run that goes on. Raises InputError where there is none, or more than one."""
+    index = Index()
+    going = [e for e in index.all() if e.files.path.is_dir() and read_end(e.files) is None and leads(e)]
+    which.warn(index)
+    if not going:
+        raise InputError("no run goes on", hint="`phalanx ps` lists those that have ended today")
+    if len(going) > 1:
+        names = ", ".join(entry.run for entry in going[-NAMED:])
+        raise InputError(f"{len(going)} runs go on", hint=f"say which: {names}")
+    return going[0]
+
+
+def _unanswered(entry: Entry, wrong: PlaceError) -> int:
+    """The lead may have ended the run while it was asked; else nobody is there to end it."""
+    state = standing(entry)
+    if state.phase.terminal and state.phase is not RunPhase.LOST:
+        print(f"{entry.run} has ended: {_result(state)}")
+        return 0
+    raise PlaceError(
+        f"{entry.run} cannot be asked to stop: {wrong}",
+        hint="without a lead each host ends its tasks by itself within seconds; `phalanx ps` shows what it knows",
+    ) from wrong
+
+
+def _me() -> str:
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname().partition('.')[0]} with `phalanx stop`"

@@ -1,0 +1,66 @@
+"""Which run and which of its tasks a verb is about."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from phalanx.errors import InputError, RunNotFoundError
+from phalanx.names import TaskId, training_order
+from phalanx.records.index import LAST, Entry, Index
+from phalanx.states import RunState
+
+Run = Annotated[
+    str, Parameter(name="RUN", help="A run's name or the beginning of it, `last`, or its folder.", show_default=False)
+]
+
+
+AnyRun = Annotated[
+    str | None,
+    Parameter(name="RUN", help="A run's name or the beginning of it, `last`, or its folder.", show_default=False),
+]
+
+
+def find(run: str) -> Entry:
+    """The run, with a folder to read. Raises RunNotFoundError."""
+    index = Index()
+    entry = index.find(run)
+    warn(index)
+    if not entry.files.path.is_dir():
+        raise RunNotFoundError(
+            f"the folder of {entry.run} is gone: {entry.folder}", hint="`phalanx ps --all` lists the other runs"
+        )
+    return entry
+
+
+def warn(index: Index) -> None:
+    """Say which files of the index are not trusted."""
+    for message in index.refused:
+        sys.stderr.write(f"phalanx: warning: {message}\n")
+
+
+def split(words: Sequence[str]) -> tuple[str, tuple[TaskId, ...]]:
+    """`[RUN] [TASK…]` told apart by form: a task has a colon. Without RUN it is the last one. Raises InputError."""
+    runs: list[str] = []
+    tasks: list[TaskId] = []
+    for word in words:
+        try:
+            tasks.append(TaskId.parse(word))
+        except ValueError:
+            runs.append(word)
+    if len(runs) > 1:
+        raise InputError(f"{runs[0]!r} and {runs[1]!r} both look like a run", hint="a task is written TYPE:INDEX")
+    return (runs[0] if runs else LAST), tuple(tasks)
+
+
+def known(tasks: Sequence[TaskId], state: RunState, entry: Entry) -> tuple[TaskId, ...]:
+    """These tasks, or all of the run. Raises InputError for one that it does not have."""
+    there = sorted({*state.tasks, *(log.task for log in entry.files.log_files())}, key=training_order)
+    for task in tasks:
+        if task not in there:
+            names = ", ".join(map(str, there[:8])) + (", …" if len(there) > 8 else "")  # noqa: PLR2004 - a line's worth
+            raise InputError(f"{entry.run} has no {task}", hint=f"it has {names}" if there else "it has no tasks yet")
+    return tuple(dict.fromkeys(tasks)) or tuple(there)

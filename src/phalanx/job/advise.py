@@ -1,0 +1,277 @@
+"""What a job may not say yet, what cannot work, and what deserves a second thought: three tables over the whole job."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from phalanx.job import command
+from phalanx.job.complaint import Loc
+from phalanx.job.model import Job, Role
+from phalanx.job.wording import nearest
+from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
+from phalanx.tfconfig.finding import Severity
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class NotYet:
+    """A field this version cannot keep yet. `*` stands for any role; `kept` are the values that change nothing."""
+
+    at: Loc
+    kept: tuple[object, ...]
+    why: str
+    instead: str
+
+
+#: The one place for them: a promise that cannot be kept is refused, never ignored.
+NOT_YET = (
+    NotYet(
+        at=("restart", "max"),
+        kept=(0,),
+        why="restarting the group is the next release",
+        instead="leave it at 0; the script resumes from its checkpoint when `phalanx run` is called again",
+    ),
+    NotYet(
+        at=("health", "silence"),
+        kept=(None,),
+        why="watching for silent tasks is the next release",
+        instead="leave it out; `phalanx ps` shows each task's last line and its age",
+    ),
+    NotYet(
+        at=("health", "hang"),
+        kept=(None,),
+        why="detecting hangs is the next release",
+        instead="leave it out; `phalanx logs -f` shows when steps stop, `phalanx stop` ends the run",
+    ),
+    NotYet(
+        at=("roles", "*", "min"),
+        kept=(None,),
+        why="elastic training comes in a later release",
+        instead="leave it out: the group then needs its full count",
+    ),
+    NotYet(
+        at=("image",),
+        kept=(None,),
+        why="images come with the Kubernetes engine in a later release",
+        instead="leave it out: tasks run under the interpreter that `phalanx plan` shows",
+    ),
+    NotYet(
+        at=("placement", "together"),
+        kept=(None,),
+        why="placement comes with engines that know zones and racks",
+        instead="leave it out: on one machine all tasks are together",
+    ),
+    NotYet(
+        at=("placement", "spread"),
+        kept=(None,),
+        why="placement comes with engines that know zones and racks",
+        instead="leave it out, or use per_host to spread a role over hosts",
+    ),
+    NotYet(
+        at=("communication",),
+        kept=("auto",),
+        why="choosing the collectives from outside comes in a later release",
+        instead="say it in the script, by tf.distribute.experimental.CommunicationOptions",
+    ),
+    NotYet(
+        at=("network",),
+        kept=("auto",),
+        why="tasks of one machine meet at 127.0.0.1; networks come with engines of several hosts",
+        instead="leave it at auto",
+    ),
+    NotYet(at=("on", "local"), kept=({},), why="this machine has no settings yet", instead="leave on.local out"),
+)
+
+#: Where a job may run one day; each is refused until then.
+ENGINES = ("local", "ssh", "slurm", "kubernetes")
+
+#: Written by phalanx itself; a job that sets them would lie to its tasks.
+_OURS = re.compile(r"TF_CONFIG\Z|TF_GRPC_REUSE_PORT\Z|PHALANX_")
+_OTHER_NAMES = {
+    "master": "chief",
+    "coordinator": "chief",
+    "ps_hosts": "ps",
+    "worker_hosts": "worker",
+    "parameter_server": "ps",
+    "eval": "evaluator",
+}
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEY)(?:_|\Z)", re.IGNORECASE
+)
+_SECRET_SHAPE = re.compile(
+    r"AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|hf_[A-Za-z0-9]{30,}|AIza[\w-]{35}|xox[abp]-[\w-]{10,}"
+    r"|glpat-[\w-]{20}|-----BEGIN [A-Z ]*PRIVATE KEY|eyJ[\w-]+\.eyJ[\w-]+\.|://[^/\s:@]+:[^/\s:@]+@"
+)
+_POINTER = re.compile(r"(?:/|\./|~/)\S*\Z|\Z")
+
+
+def refusals(job: Job, engine: str | None) -> Iterator[tuple[Loc, str]]:
+    """What this version cannot keep, each with where to go instead."""
+    for row in NOT_YET:
+        for loc, value in _values(job, row.at):
+            if value not in row.kept:
+                yield loc, f"{row.why}; {row.instead}"
+    if engine is not None and engine != "local":
+        yield ("--on",), _engine(engine)
+
+
+def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
+    """What TensorFlow would refuse, or worse, hang on."""
+    for name, role in job.roles.items():
+        loc = ("roles", name)
+        if name not in KNOWN_TYPES:
+            yield from _extra_role(job, loc, role)
+        elif role.in_cluster is False:
+            yield (*loc, "in_cluster"), f"a {name} that TF_CONFIG does not name would train alone; leave in_cluster out"
+        if name in ("chief", "evaluator") and role.count > 1:
+            yield (*loc, "count"), f"TensorFlow takes at most one {name}, not {role.count}"
+    yield from _who_trains(job)
+    yield from _environment(job)
+    yield from _commands(job)
+
+
+def warnings(job: Job, engine: str | None) -> Iterator[tuple[Loc, str, Severity, str, str]]:
+    """Place, rule, severity, message and what to do: nothing here stops a job."""
+    for loc, env in _environments(job):
+        for name, value in env.items():
+            if looks_secret(name, value):
+                entry = f"{{name: {name.lower()}, env: {name}, from: {{env: {name}}}}}"
+                fix = f"secrets: [{entry}] keeps the value out of every record"
+                yield (
+                    (*loc, name),
+                    "job-secret-in-env",
+                    Severity.WARNING,
+                    f"the value of {name} looks like a secret",
+                    fix,
+                )
+    if count_of(job, "ps") and not count_of(job, "chief"):
+        message = "no chief: ParameterServerStrategy V2 is driven by one, so nothing will use the ps"
+        yield ("roles", "chief", "count"), "job-ps-without-chief", Severity.WARNING, message, "leave out --no-chief"
+    for name in ENGINES:
+        if name != (engine or "local") and getattr(job.on, name):
+            message = f"on.{name} is not read: this runs on {engine or 'this machine'}"
+            yield ("on", name), "job-engine-not-in-use", Severity.INFO, message, ""
+    for field in ("cpus", "memory"):
+        for loc, value in _values(job, ("roles", "*", field)):
+            if value is not None:
+                message = f"{field} is a claim for engines that schedule; this machine does not enforce it"
+                yield loc, "job-claim-not-enforced", Severity.INFO, message, ""
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a variable seems to hold a credential: by its name (a path is none), or by the value's shape."""
+    return bool((_SECRET_NAME.search(name) and not _POINTER.match(value)) or _SECRET_SHAPE.search(value))
+
+
+def count_of(job: Job, kind: str) -> int:
+    """How many tasks of the role there will be, defaults applied.
+
+    A ps implies one chief; without a chief of its own or beside a ps there is one worker.
+    """
+    if kind in job.roles:
+        return job.roles[kind].count
+    has_ps = "ps" in job.roles and job.roles["ps"].count > 0
+    if kind == "chief":
+        return int(has_ps)
+    if kind == "worker":
+        return int(has_ps or not ("chief" in job.roles and job.roles["chief"].count))
+    return 0
+
+
+def _engine(engine: str) -> str:
+    if engine.partition(":")[0] in ENGINES:
+        return f"{engine.partition(':')[0]} comes in a later release; leave --on out to run on this machine"
+    near = nearest(engine, ENGINES)
+    return f"no engine {engine!r}; " + (f"did you mean {near}?" if near else f"known are {', '.join(ENGINES)}")
+
+
+def _extra_role(job: Job, loc: Loc, role: Role) -> Iterator[tuple[Loc, str]]:
+    name = str(loc[-1])
+    meant = _OTHER_NAMES.get(name) or nearest(name.removesuffix("s"), KNOWN_TYPES)
+    if meant:
+        yield (
+            loc,
+            f"`{name}` is no task type of TensorFlow; did you mean `{meant}`? (name a role of your own unlike it)",
+        )
+        return
+    if role.command is None:
+        yield (
+            loc,
+            f"`{name}` needs a command of its own: TensorFlow knows no such type, so the job's would train alone",
+        )
+    if role.in_cluster and job.strategy in ("auto", "mwms", "ps"):
+        yield (*loc, "in_cluster"), f"TensorFlow refuses a cluster with a task type `{name}`; leave in_cluster out"
+
+
+def _who_trains(job: Job) -> Iterator[tuple[Loc, str]]:
+    counts = {kind: count_of(job, kind) for kind in KNOWN_TYPES}
+    where: Loc = ("roles", "worker", "count") if "worker" in job.roles else ("roles",)
+    if not any(counts[kind] for kind in TRAINING_TYPES):
+        yield where, "no chief and no worker: nobody would train"
+    elif counts["ps"] and not counts["worker"]:
+        yield where, "a ps serves workers, and there is none"
+    if job.strategy == "mwms" and counts["ps"]:
+        yield (
+            ("strategy",),
+            "mwms with a ps hangs: its leader would be ps:0, which never answers; leave out the ps, or say ps",
+        )
+    if job.strategy == "none" and counts["ps"]:
+        yield ("strategy",), "none gives nobody a TF_CONFIG, so nobody would find the ps; say ps, or leave the ps out"
+    if job.strategy == "none" and job.force_tf_config:
+        yield ("force_tf_config",), "strategy none gives nobody a TF_CONFIG; say mwms, or leave force_tf_config out"
+    if job.strategy == "ps" and not counts["ps"]:
+        yield ("strategy",), "ps needs at least one parameter server: --ps 1, or roles: {ps: {count: 1}}"
+    if job.strategy == "estimator" and counts["ps"] and not counts["chief"]:
+        yield ("strategy",), "an Estimator with a ps needs a chief"
+
+
+def _environment(job: Job) -> Iterator[tuple[Loc, str]]:
+    for loc, env in _environments(job):
+        for name in env:
+            if _OURS.match(name):
+                yield (*loc, name), f"{name} is written by phalanx; leave it out"
+    for name, role in job.roles.items():
+        if role.gpus is not None and "CUDA_VISIBLE_DEVICES" in {**job.env, **role.env}:
+            where: Loc = ("roles", name, "env") if "CUDA_VISIBLE_DEVICES" in role.env else ("env",)
+            yield (
+                (*where, "CUDA_VISIBLE_DEVICES"),
+                f"roles.{name}.gpus writes CUDA_VISIBLE_DEVICES; say it in one place",
+            )
+    taken: dict[str, str] = dict.fromkeys(job.env, "env")
+    for number, secret in enumerate(job.secrets):
+        if secret.env in taken:
+            yield ("secrets", number, "env"), f"{secret.env} is set by {taken[secret.env]} already"
+        elif _OURS.match(secret.env):
+            yield ("secrets", number, "env"), f"{secret.env} is written by phalanx; choose another variable"
+        taken.setdefault(secret.env, f"the secret {secret.name}")
+
+
+def _commands(job: Job) -> Iterator[tuple[Loc, str]]:
+    if job.checkpoint is not None:
+        if used := command.placeholders([job.checkpoint]):
+            yield ("checkpoint",), f"{{{min(used)}}} is filled in in commands only; name one folder for every run"
+        return
+    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
+    commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
+    for loc, words in commands:
+        for number, word in enumerate(words):
+            if "checkpoint" in command.placeholders([word]):
+                yield (*loc, number), "{checkpoint} is used and not set: --checkpoint DIR, or checkpoint: DIR"
+
+
+def _environments(job: Job) -> Iterator[tuple[Loc, dict[str, str]]]:
+    yield ("env",), job.env
+    for name, role in job.roles.items():
+        yield ("roles", name, "env"), role.env
+
+
+def _values(job: Job, at: Loc) -> Iterator[tuple[Loc, Any]]:
+    found: list[tuple[Loc, Any]] = [((), job)]
+    for part in at:
+        if part == "*":
+            found = [((*loc, key), item) for loc, value in found for key, item in value.items()]
+        else:
+            found = [((*loc, part), getattr(value, str(part))) for loc, value in found]
+    yield from found

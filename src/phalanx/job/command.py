@@ -1,0 +1,129 @@
+"""What the words of a command are: a Python script, a program, and what is wrong with them before anything starts."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from phalanx.plan.bind import PLACEHOLDERS
+
+#: Python's own flags that take the next word: `-W error`, `-X dev`.
+_VALUED = ("-W", "-X", "--check-hash-based-pycs")
+_BARE = ("python", "python3")
+_PYTHON = re.compile(r"(?:.*/)?python(?:\d+(?:\.\d+)?)?\Z")
+_PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+
+
+def wants_interpreter(argv: Sequence[str]) -> bool:
+    """Whether phalanx chooses its Python: `train.py …` and a bare `python …`; anything else runs as written."""
+    return argv[0] in _BARE or argv[0].endswith(".py")
+
+
+def with_interpreter(argv: Sequence[str], python: str) -> tuple[str, ...]:
+    """`train.py a` → `python train.py a`; `python -u train.py` → the same under the chosen one; else as written."""
+    if argv[0].endswith(".py"):
+        return (python, *argv)
+    return (python, *argv[1:]) if argv[0] in _BARE else tuple(argv)
+
+
+def script_at(argv: Sequence[str]) -> int | None:
+    """The index of the Python script; None for `-m`, `-c`, standard input and whatever is no Python."""
+    if argv[0].endswith(".py"):
+        return 0
+    at = _program_at(argv)
+    return None if at is None or argv[at][:1] == "-" else at
+
+
+def default_name(argv: Sequence[str]) -> str:
+    """What the job is called when nobody says: the script, module or program, as every engine accepts it."""
+    at, script = _program_at(argv), script_at(argv)
+    stem = Path(argv[0]).name
+    if script is not None:
+        stem = Path(argv[script]).stem
+    elif at is not None and argv[at] == "-m" and len(argv) > at + 1:
+        stem = argv[at + 1].rpartition(".")[2]
+    slug = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40].strip("-")
+    return slug if slug[:1].isalpha() else f"job-{slug}".strip("-")[:40].strip("-")
+
+
+def mistakes(argv: Sequence[str], *, cwd: Path, path: str) -> list[tuple[int, str]]:
+    """What will not start, each with the word it is about: no such script, no such program, no program at all.
+
+    `path`: the PATH that programs are looked up on. Looks at the disk; starts nothing.
+    """
+    if not argv[0]:
+        return [(0, "the first word of a command is empty")]
+    script = script_at(argv)
+    if script is not None:
+        return [(script, said)] if (said := _no_script(argv[script], cwd)) else []
+    if argv[0] in _BARE or _PYTHON.match(argv[0]):
+        at = _program_at(argv)
+        if at is None or argv[at] == "-":
+            return [(0, f"`{' '.join(argv)}` reads its program from standard input, which tasks do not have")]
+        if argv[at] in ("-m", "-c") and len(argv) == at + 1:
+            return [(at, f"`{argv[at]}` wants a word after it")]
+    return [(0, said)] if argv[0] not in _BARE and (said := _no_program(argv[0], cwd, path)) else []
+
+
+def placeholders(words: Sequence[str]) -> frozenset[str]:
+    """Which of {checkpoint} and its like the words use."""
+    return frozenset(found for word in words for found in _PLACEHOLDER.findall(word))
+
+
+def _program_at(argv: Sequence[str]) -> int | None:
+    """After `python`: the index of the script, of `-m`, `-c` or `-`; None where nothing follows, or no Python leads."""
+    if not _PYTHON.match(argv[0]):
+        return None
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        if not word.startswith("-") or word == "-":
+            return at
+        if word[:2] in ("-m", "-c"):
+            return at
+        at += 2 if word in _VALUED else 1
+    return None
+
+
+def _no_script(word: str, cwd: Path) -> str | None:
+    if placeholders([word]):
+        return None
+    path = cwd / word
+    if path.is_file() or (path.is_dir() and (path / "__main__.py").is_file()):
+        return None if os.access(path, os.R_OK) else f"{word} cannot be read"
+    if path.is_dir():
+        return f"{word} is a folder without __main__.py"
+    return f"no such file: {word}{_did_you_mean(word, cwd, lambda entry: entry.suffix == path.suffix)}"
+
+
+def _no_program(word: str, cwd: Path, path: str) -> str | None:
+    if placeholders([word]):
+        return None
+    if "/" not in word:
+        if shutil.which(word, path=path):
+            return None
+        if (cwd / word).is_file():
+            return f"no program `{word}` on PATH; for the file in this folder write ./{word}"
+        return f"no program `{word}` on PATH{_did_you_mean(word, cwd, lambda entry: entry.suffix == '.py')}"
+    full = cwd / word
+    if not full.is_file():
+        return f"no such file: {word}{_did_you_mean(word, cwd, lambda entry: entry.is_file())}"
+    return (
+        None
+        if os.access(full, os.X_OK)
+        else f"{word} may not be executed; chmod +x {word}, or name its interpreter first"
+    )
+
+
+def _did_you_mean(word: str, cwd: Path, fits: Callable[[Path], bool]) -> str:
+    folder = (cwd / word).parent
+    try:
+        names = [entry.name for entry in folder.iterdir() if fits(entry)]
+    except OSError:
+        return f" (and no folder {Path(word).parent})" if "/" in word else ""
+    found = difflib.get_close_matches(Path(word).name, names, n=1)
+    return f"; did you mean {Path(word).with_name(found[0])}?" if found else ""

@@ -1,0 +1,152 @@
+"""From the words of a command line to an Outline: what `run` and `plan` both call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from phalanx.errors import InputError
+from phalanx.job import advise, command
+from phalanx.job.complaint import Complaint, JobFileError, Loc
+from phalanx.job.dump import to_yaml
+from phalanx.job.flags import Flags, apply, named
+from phalanx.job.load import SUFFIXES, JobFile, load
+from phalanx.job.model import Job
+from phalanx.job.origin import Origin
+from phalanx.job.resolve import resolve
+from phalanx.plan.outline import Interpreter, Outline, Strategy
+from phalanx.script.interpreter import choose, nearby
+from phalanx.script.strategy import strategy_in
+from phalanx.tfconfig.finding import Finding, Severity
+
+#: How much of a replaced TF_CONFIG is repeated: enough to know it again, too little to give anything away.
+_SHOWN = 60
+
+
+class Declared(NamedTuple):
+    """An outline, the job.yaml that says the same, and what the user should know (warnings and infos, no errors)."""
+
+    outline: Outline
+    text: str
+    notes: tuple[Finding, ...]
+
+
+def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mapping[str, str]) -> Declared:
+    """Read `job.yaml`, or `train.py args…`, lay the flags over it, and resolve it.
+
+    One token that ends in .yaml, .yml or .json is a job file; anything else is the command. Reads files and asks
+    interpreters for their search path; changes nothing. Raises InputError (JobFileError with every mistake at once).
+    """
+    if not tokens:
+        raise InputError("nothing to run", hint="name a script or a job.yaml: phalanx run --workers 2 train.py")
+    file = _job_file(tokens, cwd)
+    job = apply(file.job if file else None, flags, () if file else tokens)
+    # A flag that does not exist in the file still has a name to complain under.
+    origin = Origin(tree=file.tree if file else None, flags={**named(flags), ("--on",): f"--on {flags.on}"})
+    complaints = [origin.complaint(*said) for said in (*advise.refusals(job, flags.on), *advise.mistakes(job))]
+    complaints += _programs(job, origin, cwd=cwd, path=environ.get("PATH", ""))
+    if complaints:
+        raise JobFileError(_once(complaints), hint=_hint(tokens, file))
+    replaced = _inherited(environ, override=flags.override)
+    interpreter = _interpreter(job, environ=environ, cwd=cwd)
+    outline = resolve(job, cwd=str(cwd), interpreter=interpreter, environ=environ)
+    notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]
+    notes += [*replaced, *_about(outline, environ=environ, cwd=cwd), *_script_says(job, outline)]
+    return Declared(outline=outline, text=to_yaml(job), notes=tuple(notes))
+
+
+def _job_file(tokens: tuple[str, ...], cwd: Path) -> JobFile | None:
+    if not tokens[0].endswith(SUFFIXES):
+        return None
+    if len(tokens) > 1:
+        raise InputError(
+            f"{tokens[0]} says the whole command; {' '.join(tokens[1:])} has no place after it",
+            hint="put the script's arguments into the file's command, or name the script instead of the file",
+        )
+    return load(cwd / tokens[0], shown=tokens[0])
+
+
+def _programs(job: Job, origin: Origin, *, cwd: Path, path: str) -> list[Complaint]:
+    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
+    commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
+    return [
+        origin.complaint((*loc, number), said)
+        for loc, words in commands
+        for number, said in command.mistakes(words, cwd=cwd, path=path)
+    ]
+
+
+def _once(complaints: list[Complaint]) -> list[Complaint]:
+    return list(dict.fromkeys(complaints))
+
+
+def _hint(tokens: tuple[str, ...], file: JobFile | None) -> str | None:
+    """Flags after the script are the script's; who wrote them there may have meant ours."""
+    if file is None and tokens[0].startswith("-"):
+        return "flags of phalanx come before the script: phalanx run --workers 2 train.py"
+    return None
+
+
+def _inherited(environ: Mapping[str, str], *, override: bool) -> list[Finding]:
+    """A TF_CONFIG of the user's own would be replaced task by task, so somebody has to say that this is meant."""
+    value = environ.get("TF_CONFIG")
+    if value is None:
+        return []
+    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    if not override:
+        raise InputError(
+            f"TF_CONFIG is set in your environment already: {shown!r}", hint="unset TF_CONFIG, or say --override"
+        )
+    message = f"the TF_CONFIG of your environment is replaced: {shown!r}"
+    return [Finding(id="job-tf-config-replaced", severity=Severity.INFO, message=message, path="$TF_CONFIG")]
+
+
+def _interpreter(job: Job, *, environ: Mapping[str, str], cwd: Path) -> Interpreter | None:
+    commands = [job.command, *(role.command for role in job.roles.values() if role.command)]
+    if not any(command.wants_interpreter(words) for words in commands):
+        return None
+    return choose(job.python, environ=environ, cwd=cwd)
+
+
+def _about(outline: Outline, *, environ: Mapping[str, str], cwd: Path) -> list[Finding]:
+    notes = []
+    found = outline.interpreter
+    if found is not None and not found.tensorflow:
+        other = nearby(cwd, environ=environ)
+        notes.append(
+            Finding(
+                id="job-no-tensorflow",
+                severity=Severity.WARNING,
+                message=f"no TensorFlow found in {found.path} ({found.chosen_by})",
+                fix=f"--python {other.path} has TensorFlow {other.tensorflow}"
+                if other
+                else "name one that has it: --python PATH",
+            ),
+        )
+    if len(outline.tasks()) == 1 and not outline.force_tf_config:
+        message = "a job of one task gets no TF_CONFIG"
+        fix = "--force-tf-config gives it one, for a script that reads it"
+        notes.append(Finding(id="job-one-task", severity=Severity.INFO, message=message, fix=fix))
+    return notes
+
+
+def _script_says(job: Job, outline: Outline) -> list[Finding]:
+    """Where nobody named a strategy and the script names the other one, the roles are probably wrong."""
+    at = command.script_at(job.command)
+    if at is None or outline.strategy_declared:
+        return []
+    script = Path(outline.cwd) / job.command[at]
+    try:
+        found = strategy_in(script.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return []  # a folder with __main__.py, or no text: nothing to read here
+    if found is None:
+        return []
+    kind, name = found
+    has_ps = outline.strategy is Strategy.PS
+    if (kind == "ps") == has_ps or (kind == "estimator" and has_ps):
+        return []
+    fix = "--ps 1 adds a parameter server and a chief" if kind == "ps" else "leave out the ps, or say --strategy ps"
+    message = f"the script names {name}, and the job has {'a' if has_ps else 'no'} ps"
+    return [Finding(id="job-strategy-differs", severity=Severity.WARNING, message=message, fix=fix, path=str(script))]

@@ -1,0 +1,108 @@
+"""What the command line says about a job. Flags override the file, through the same checks and in the same words."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from phalanx.job.complaint import Loc
+    from phalanx.job.model import Job
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Flags:
+    """`None` everywhere: the flag was not given. Durations and ranges are the user's text; the model reads them."""
+
+    workers: int | None = None
+    ps: int | None = None
+    #: True `--chief`, False `--no-chief`.
+    chief: bool | None = None
+    evaluator: bool = False
+    workers_per_host: int | None = None
+    gpus_per_worker: int | None = None
+    strategy: str | None = None
+    name: str | None = None
+    python: str | None = None
+    checkpoint: str | None = None
+    #: `A-B`.
+    ports: str | None = None
+    hosts: int | None = None
+    on: str | None = None
+    max_restarts: int | None = None
+    silence: str | None = None
+    start_timeout: str | None = None
+    #: Replace a TF_CONFIG of the user's environment.
+    override: bool = False
+    #: Give a one-task job a TF_CONFIG too.
+    force_tf_config: bool = False
+
+
+#: Where each flag's value goes. `chief` and `evaluator` are switches of a role's count.
+_PLACES: Mapping[str, tuple[str, ...]] = {
+    "workers": ("roles", "worker", "count"),
+    "ps": ("roles", "ps", "count"),
+    "chief": ("roles", "chief", "count"),
+    "evaluator": ("roles", "evaluator", "count"),
+    "workers_per_host": ("roles", "worker", "per_host"),
+    "gpus_per_worker": ("roles", "worker", "gpus"),
+    "strategy": ("strategy",),
+    "name": ("name",),
+    "python": ("python",),
+    "checkpoint": ("checkpoint",),
+    "ports": ("ports",),
+    "hosts": ("hosts",),
+    "max_restarts": ("restart", "max"),
+    "silence": ("health", "silence"),
+    "start_timeout": ("health", "start"),
+    "force_tf_config": ("force_tf_config",),
+}
+
+
+def named(flags: Flags) -> dict[Loc, str]:
+    """The values that come from flags, each with its flag as the user wrote it."""
+    return {
+        loc: "--no-chief" if name == "chief" and not flags.chief else f"--{name.replace('_', '-')}"
+        for name, loc in _PLACES.items()
+        if _given(name, getattr(flags, name))
+    }
+
+
+def apply(job: Job | None, flags: Flags, command: tuple[str, ...] = ()) -> Job:
+    """The job with the flags over it; a command replaces the file's. Raises JobFileError naming each wrong flag."""
+    import pydantic  # noqa: PLC0415 - `phalanx --help` reads the flags without it
+
+    from phalanx.job.complaint import Complaint, JobFileError  # noqa: PLC0415 - as above
+    from phalanx.job.model import Job  # noqa: PLC0415 - as above
+    from phalanx.job.wording import in_plain_words  # noqa: PLC0415 - as above
+
+    data: dict[str, Any] = job.model_dump(exclude_unset=True, by_alias=True) if job is not None else {}
+    for name, loc in _PLACES.items():
+        value = getattr(flags, name)
+        if _given(name, value):
+            _put(data, loc, int(value) if name in {"chief", "evaluator"} else value)
+    if command:
+        data["command"] = list(command)
+    try:
+        return Job.model_validate(data)
+    except pydantic.ValidationError as wrong:
+        sources = named(flags)
+        complaints = []
+        for error in wrong.errors(include_url=False):
+            at, message = in_plain_words(error, {}, named=tuple(error["loc"]) not in sources)
+            complaints.append(Complaint(message=message, source=sources.get(at, "")))
+        raise JobFileError(complaints) from wrong
+
+
+def _given(name: str, value: object) -> bool:
+    """A switch that is off was not given, but `--no-chief` says something."""
+    return value is not None and (value is not False or name == "chief")
+
+
+def _put(data: dict[str, Any], loc: tuple[str, ...], value: object) -> None:
+    *parents, last = loc
+    for part in parents:
+        data = data.setdefault(part, {})
+    data[last] = value

@@ -1,0 +1,322 @@
+"""job.yaml as a pydantic model: every field, its unit, its default and why.
+
+Values are strict: `count: "4"` is a mistake, not a number, and a `true` never becomes text. A key with nothing after
+it counts as not written. What several fields say together is judged in `advise`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from phalanx.job import units
+
+_DURATION_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": r"^(\d+(\.\d+)?(d|h|m|s|ms)?)+$|^\d+:[0-5]\d:[0-5]\d$"},
+    ]
+}
+_SIZE_SCHEMA = {
+    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)?[KMGTPkmgtp]?i?B?$"}]
+}
+_SWITCH_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]}
+
+_PORTS = re.compile(r"(\d{1,5})\s*-\s*(\d{1,5})\Z", re.ASCII)
+_LOWEST_PORT, _HIGHEST_PORT = 1024, 65535
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("on", "off"):  # YAML 1.2 reads them as text
+        return value == "on"
+    message = f"{value!r} is neither on nor off"
+    raise ValueError(message)
+
+
+def _command(value: object) -> object:
+    """A command is a list; the sentence a shell would split is shown as one, since guessing at quotes goes wrong."""
+    if not isinstance(value, str):
+        return value
+    import json  # noqa: PLC0415 - for a mistake only
+    import shlex  # noqa: PLC0415 - as above
+
+    try:
+        words = shlex.split(value)
+    except ValueError:
+        words = value.split()
+    message = f"write the command as a list: {json.dumps(words, ensure_ascii=False)}"
+    raise ValueError(message)
+
+
+Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
+Size = Annotated[int, BeforeValidator(units.size), WithJsonSchema(_SIZE_SCHEMA)]
+Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unwritten(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        fields = {field.alias or name for name, field in cls.model_fields.items()}
+        return {key: value for key, value in data.items() if value is not None or key not in fields}
+
+
+class Role(_Part):
+    """Tasks of one type that run one command."""
+
+    count: int = Field(default=1, ge=0, le=20_000, description="How many tasks of this type. Default 1.")
+    min: int | None = Field(
+        default=None,
+        ge=1,
+        description="The fewest to go on with (elastic training). Default: count, so a lost task ends the generation.",
+    )
+    cpus: int | None = Field(
+        default=None, ge=1, description="Cores a task asks its engine for. Default: no claim, the engine decides."
+    )
+    gpus: int | None = Field(
+        default=None,
+        ge=0,
+        description="GPUs a task may see; 0 hides them all. Default: CUDA_VISIBLE_DEVICES stays as it is. "
+        "Set it where several tasks share a host, or each takes the memory of every GPU.",
+    )
+    memory: Size | None = Field(
+        default=None, description="Memory a task asks its engine for, in bytes or as 32Gi, 512MB. Default: no claim."
+    )
+    per_host: int | None = Field(
+        default=None, ge=1, description="At most this many on one host. Default: spread evenly over the hosts."
+    )
+    command: list[str] | None = Field(
+        default=None, min_length=1, description="What this role runs instead. Default: the job's command."
+    )
+    env: dict[VariableName, str] = Field(
+        default_factory=dict,
+        description="Variables added to those of the job. Default: none. Values are text: quote numbers.",
+    )
+    in_cluster: bool | None = Field(
+        default=None,
+        description="Whether TF_CONFIG names it. Default: yes for chief, worker, ps and evaluator; no for other roles, "
+        "since TensorFlow refuses task types it does not know.",
+    )
+
+    _list = field_validator("command", mode="before")(_command)
+
+
+class Restart(_Part):
+    """How often a failed group is started again."""
+
+    max: int = Field(
+        default=0,
+        ge=0,
+        description="Restarts of the whole group after a failure. Default 0: the first failure ends the job.",
+    )
+    within: Duration = Field(
+        default=3600.0, description="The time those restarts are counted over, in seconds or as 1h. Default 1h."
+    )
+
+
+class Health(_Part):
+    """Deadlines, since TensorFlow's own are an hour or none."""
+
+    start: Duration = Field(
+        default=300.0,
+        description="From the start of a generation until every task listens, in seconds or as 5m. Default 5m: "
+        "importing TensorFlow takes up to a minute on a cold disk; MultiWorkerMirroredStrategy itself waits an hour.",
+    )
+    silence: Duration | None = Field(
+        default=None,
+        description="A task that shows no sign of life for this long is stuck, in seconds or as 2m. Default: off.",
+    )
+    hang: Duration | None = Field(
+        default=None,
+        description="No step for this long, while others wait, is a hang, in seconds or as 10m. Default: off.",
+    )
+    finish: Duration = Field(
+        default=600.0,
+        description="Once one task has ended well, how long the others may go on, in seconds or as 10m. Default 10m.",
+    )
+    evaluator: Duration = Field(
+        default=60.0,
+        description="After success, how long an evaluator may score the last checkpoint, in seconds or as 1m. "
+        "Default 1m.",
+    )
+
+
+class Grace(_Part):
+    """Between TERM and KILL."""
+
+    stop: Duration = Field(
+        default=10.0,
+        description="After a stop somebody asked for, in seconds or as 10s. Default 10s: time to save a checkpoint.",
+    )
+    failure: Duration = Field(
+        default=0.5,
+        description="After another task has failed, in seconds. Default 0.5: the group cannot go on, and "
+        "MultiWorkerMirroredStrategy ignores TERM.",
+    )
+
+
+class SecretSource(_Part):
+    """Where a secret's value is when the job starts: exactly one of the two."""
+
+    env: VariableName | None = Field(default=None, description="A variable of your own environment.")
+    file: Text | None = Field(default=None, description="A file; a newline at its end is not part of the value.")
+
+    @model_validator(mode="after")
+    def _one(self) -> SecretSource:
+        if (self.env is None) == (self.file is None):
+            message = "name one source: {env: NAME} or {file: PATH}"
+            raise ValueError(message)
+        return self
+
+
+class Secret(_Part):
+    """A reference to a value; the value itself never stands in the file."""
+
+    name: Text = Field(description="What logs and reports call it.")
+    env: VariableName = Field(description="The variable the task finds it in.")
+    source: SecretSource = Field(alias="from", description="Where its value comes from: {env: NAME} or {file: PATH}.")
+
+
+class Placement(_Part):
+    """Which hosts."""
+
+    together: Literal["zone", "rack", "switch"] | None = Field(
+        default=None, description="Keep the tasks inside one zone, rack or switch. Default: anywhere."
+    )
+    spread: Literal["zone", "rack", "host"] | None = Field(
+        default=None, description="Spread the tasks over zones, racks or hosts. Default: as the engine places them."
+    )
+
+
+class On(_Part):
+    """Per engine; only the one in use is read."""
+
+    local: dict[str, Any] = Field(default_factory=dict, description="This machine.")
+    ssh: dict[str, Any] = Field(default_factory=dict, description="Hosts reached by ssh.")
+    slurm: dict[str, Any] = Field(default_factory=dict, description="Slurm: partition, time and its like.")
+    kubernetes: dict[str, Any] = Field(default_factory=dict, description="Kubernetes: namespace, queue and its like.")
+
+
+class Job(_Part):
+    """What to train, with how many, and how patiently."""
+
+    name: str | None = Field(
+        default=None,
+        pattern=r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$",
+        description="What the run is called: lower-case letters, digits and dashes, at most 40, as every engine "
+        "accepts it. Default: the script's name.",
+    )
+    command: list[str] = Field(
+        min_length=1,
+        description="What each task runs, one word an item; `train.py` and a bare `python` run under the interpreter "
+        "that `phalanx plan` shows. {checkpoint}, {run}, {task_dir} and {generation} are filled in. Required.",
+    )
+    strategy: Literal["auto", "mwms", "ps", "estimator", "none"] = Field(
+        default="auto",
+        description="Which tf.distribute strategy the script builds; it decides what a failure means. Default auto: ps "
+        "where there is a ps role, mwms where two or more tasks train, else none.",
+    )
+    roles: dict[RoleName, Role] = Field(
+        default_factory=dict,
+        description="How many of each: chief, worker, ps, evaluator, or a role of your own. Default: one worker; a ps "
+        "implies one chief (chief: {count: 0} for none).",
+    )
+    env: dict[VariableName, str] = Field(
+        default_factory=dict,
+        description="Variables for every task, beside your own environment; text, so quote numbers. Default: none.",
+    )
+    checkpoint: Text | None = Field(
+        default=None,
+        description="The folder of checkpoints, one for all tasks, also {checkpoint} in commands. Default: none.",
+    )
+    restart: Restart = Field(
+        default_factory=Restart, description="How often a failed group is started again. Default: never."
+    )
+    health: Health = Field(default_factory=Health, description="Deadlines: start, silence, hang, finish, evaluator.")
+    grace: Grace = Field(default_factory=Grace, description="Between TERM and KILL: stop, failure.")
+    communication: Literal["auto", "ring", "nccl"] = Field(
+        default="auto",
+        description="What carries the collectives. Default auto: what the script says, else TensorFlow's choice.",
+    )
+    secrets: list[Secret] = Field(
+        default_factory=list,
+        description="Values that reach the tasks and no record: references, never the value. Default: none.",
+    )
+    placement: Placement = Field(
+        default_factory=Placement, description="Which hosts. Default: as the engine gives them."
+    )
+    network: Text = Field(
+        default="auto",
+        description="Which address tasks meet at: auto, an interface or a CIDR. Default auto: what reaches the lead.",
+    )
+    ports: str | None = Field(
+        default=None,
+        description="A-B: take ports from this range only, for firewalls. Default: phalanx's own pool, outside the "
+        "ephemeral range.",
+        json_schema_extra={"pattern": r"^\d{1,5}\s*-\s*\d{1,5}$"},
+    )
+    hosts: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many hosts to start on, simulated on one machine. Default: as many as per_host needs, else 1.",
+    )
+    image: Text | None = Field(default=None, description="The container image, best by digest. Default: none.")
+    python: Text | None = Field(
+        default=None,
+        description="The interpreter for Python scripts. Default: the first with TensorFlow of $VIRTUAL_ENV, python, "
+        "python3 on PATH, phalanx's own.",
+    )
+    runtime: Switch = Field(
+        default=True,
+        description="on or off: whether phalanx may start the interpreter early and ride inside it. Default on; off "
+        "runs the command exactly as written.",
+    )
+    force_tf_config: bool = Field(
+        default=False,
+        description="Give a job of one task a TF_CONFIG too. Default false: it only changes how a lone task behaves.",
+    )
+    outputs: list[Text] = Field(
+        default_factory=list,
+        description="Files the job should leave behind; the report says which exist. Default: none.",
+    )
+    on: On = Field(default_factory=On, description="Settings per engine; only the one in use is read.")
+
+    _list = field_validator("command", mode="before")(_command)
+
+    @field_validator("ports")
+    @classmethod
+    def _range(cls, value: str | None) -> str | None:
+        if value is not None:
+            port_range(value)
+        return value
+
+
+def port_range(text: str) -> tuple[int, int]:
+    """`22000-22099` → its two ends. Raises ValueError saying what it wants."""
+    found = _PORTS.match(text.strip())
+    low, high = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not _LOWEST_PORT <= low <= high <= _HIGHEST_PORT:
+        bounds = f"{_LOWEST_PORT} <= A <= B <= {_HIGHEST_PORT}"
+        message = f"{text!r} is no range of ports; write A-B with {bounds}, such as 22000-22099"
+        raise ValueError(message)
+    return low, high

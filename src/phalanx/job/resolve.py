@@ -1,0 +1,142 @@
+"""Job → Outline: every default applied, every command an argv. Pure; the facts about this machine are given."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+
+from phalanx.errors import InputError, PlaceError
+from phalanx.job import command
+from phalanx.job.advise import count_of
+from phalanx.job.model import Job, port_range
+from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
+from phalanx.plan.bind import serves
+from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
+from phalanx.plan.policies import Grace, Health, Policies, Restart
+from phalanx.plan.preview import preview_hosts
+
+_PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+def resolve(job: Job, *, cwd: str, interpreter: Interpreter | None, environ: Mapping[str, str]) -> Outline:
+    """The outline of a job that `advise` has no objection to.
+
+    `cwd` is absolute; `interpreter` is what bare Python commands run under, None where there is none; `environ` is read
+    for proxies only. Raises InputError where hosts or ports cannot suffice.
+    """
+    strategy = _strategy(job)
+    roles = _roles(job, strategy, interpreter)
+    outline = Outline(
+        name=job.name or command.default_name(job.command),
+        roles=roles,
+        strategy=strategy,
+        strategy_declared=job.strategy != "auto",
+        cwd=cwd,
+        interpreter=interpreter,
+        hosts=job.hosts or max((-(-role.count // role.per_host) for role in roles if role.per_host), default=1),
+        checkpoint=_checkpoint(job.checkpoint, cwd, environ),
+        ports=port_range(job.ports) if job.ports else None,
+        network=job.network,
+        runtime=job.runtime,
+        force_tf_config=job.force_tf_config,
+        no_proxy=_no_proxy(environ),
+        secrets=tuple(
+            Secret(
+                name=one.name,
+                env=one.env,
+                source=f"env:{one.source.env}" if one.source.env else f"file:{one.source.file}",
+            )
+            for one in job.secrets
+        ),
+        outputs=tuple(job.outputs),
+        policies=_policies(job),
+    )
+    _check_room(outline)
+    return outline
+
+
+def _strategy(job: Job) -> Strategy:
+    """Auto: a ps asks for ParameterServerStrategy, two who must know each other for MultiWorkerMirroredStrategy."""
+    if job.strategy != "auto":
+        return Strategy(job.strategy)
+    if count_of(job, "ps"):
+        return Strategy.PS
+    training = sum(count_of(job, kind) for kind in TRAINING_TYPES)
+    return Strategy.MWMS if training + count_of(job, "evaluator") > 1 or job.force_tf_config else Strategy.NONE
+
+
+def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tuple[Role, ...]:
+    kinds = [*KNOWN_TYPES, *(name for name in job.roles if name not in KNOWN_TYPES)]
+    gpus = _gpus(job, kinds, strategy)
+    made = []
+    for kind in kinds:
+        count = count_of(job, kind) if kind in KNOWN_TYPES else job.roles[kind].count
+        if not count:
+            continue
+        said = job.roles.get(kind)
+        words = (said.command if said else None) or job.command
+        made.append(
+            Role(
+                type=kind,
+                count=count,
+                command=command.with_interpreter(words, interpreter.path) if interpreter else tuple(words),
+                env={**job.env, **(said.env if said else {})},
+                per_host=said.per_host if said else None,
+                cpus=said.cpus if said else None,
+                gpus=gpus[kind],
+                memory=said.memory if said else None,
+                in_cluster=kind in KNOWN_TYPES or bool(said and said.in_cluster),
+            ),
+        )
+    return tuple(made)
+
+
+def _gpus(job: Job, kinds: list[str], strategy: Strategy) -> dict[str, int | None]:
+    """Once workers say how many, nobody keeps all: a chief that trains gets a worker's share, others none (R67)."""
+    said = {kind: job.roles[kind].gpus if kind in job.roles else None for kind in kinds}
+    share = said["chief"] if said["worker"] is None else said["worker"]
+    if share is None:
+        return said
+    rest = {"worker": share, "chief": 0 if strategy is Strategy.PS else share}
+    return {kind: rest.get(kind, 0) if count is None else count for kind, count in said.items()}
+
+
+def _checkpoint(folder: str | None, cwd: str, environ: Mapping[str, str]) -> str | None:
+    """The same folder for every task, whatever each makes its working folder; gs:// and its like stay."""
+    if folder is None or _URL.match(folder):
+        return folder
+    if folder.startswith("~/") and environ.get("HOME"):
+        folder = environ["HOME"] + folder[1:]
+    return posixpath.normpath(posixpath.join(cwd, folder))
+
+
+def _no_proxy(environ: Mapping[str, str]) -> str | None:
+    if not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
+        return None
+    return environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+
+
+def _policies(job: Job) -> Policies:
+    return Policies(
+        health=Health(start=job.health.start, finish=job.health.finish, evaluator=job.health.evaluator),
+        grace=Grace(stop=job.grace.stop, failure=job.grace.failure),
+        restart=Restart(max=job.restart.max, within=job.restart.within),
+    )
+
+
+def _check_room(outline: Outline) -> None:
+    """The lead would find out when all hosts have joined; the numbers are known now."""
+    serving = sum(role.count for role in outline.roles if serves(outline, role))
+    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < serving:
+        low, high = outline.ports
+        raise InputError(
+            f"--ports {low}-{high} has {room} ports for {serving} tasks", hint=f"widen it to {low}-{low + serving - 1}"
+        )
+    try:
+        preview_hosts(outline)
+    except PlaceError as wrong:
+        raise InputError(
+            str(wrong).replace("joined", "declared"), hint="raise --hosts or --workers-per-host"
+        ) from wrong

@@ -1,0 +1,97 @@
+"""Following a run to its end: its records as they grow, shown by a view. Knows no signals, influences nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from phalanx.events import Record, RunEnded
+from phalanx.records.folder import RunFolder
+from phalanx.records.reader import Tail, fold_on, with_skipped
+from phalanx.states import RunPhase, RunState, TaskPhase
+
+#: Seconds between two looks.
+POLL = 0.05
+#: Seconds between two questions whether anybody still leads the run.
+ASK = 0.5
+#: What a launcher exits with where the place failed.
+_PLACE_FAILED = 3
+
+
+class View(Protocol):
+    """Shows a run while it is followed."""
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        """Called at each look; `records` are new and folded into `state` already, often there are none."""
+        ...
+
+    def say(self, message: str) -> None:
+        """A word of the launcher's own. May be called from a signal handler, so it only takes note."""
+        ...
+
+    def close(self, state: RunState) -> None:
+        """Give the terminal back; say how the run ended, where it has. The last call."""
+        ...
+
+
+class Follower:
+    """Drives one view through one run."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        view: View,
+        *,
+        broken: Callable[[], str | None] = lambda: None,
+        poll: float = POLL,
+        ask: float = ASK,
+    ) -> None:
+        """`broken` says why nobody leads the run any more, or None; it is asked every `ask` seconds at most."""
+        self._folder, self._view, self._broken = folder, view, broken
+        self._poll, self._every = poll, ask
+        self._tail = Tail(folder.events)
+        self._state = RunState()
+        self._asked = time.monotonic()
+
+    def run(self) -> RunState:
+        """Returns the final state once the run has ended: `LOST` where its lead is gone and wrote no end."""
+        try:
+            while not self._look():
+                time.sleep(self._poll)
+        finally:
+            self._tail.close()
+            self._view.close(self._state)
+        return self._state
+
+    def _look(self) -> bool:
+        """One look; whether it was the last."""
+        reason = self._ask()
+        # The end may have been written before whoever wrote it went: the records are read after the question.
+        records = self._tail.poll()
+        self._state = fold_on(self._state, records)
+        if reason is not None and not self._state.phase.terminal:
+            self._state = lost(self._state, reason, time.time())
+        if self._state.phase.terminal:
+            self._state = with_skipped(self._state, self._tail.skipped, self._folder.events.name)
+        self._view.update(self._state, records)
+        return self._state.phase.terminal
+
+    def _ask(self) -> str | None:
+        now = time.monotonic()
+        if now - self._asked < self._every:
+            return None
+        self._asked = now
+        return self._broken()
+
+
+def lost(state: RunState, reason: str, now: float) -> RunState:
+    """The state of a run that nobody leads any more. Nothing of it is written down: its records stay as they are."""
+    cause = f"its lead is gone and nobody wrote how it ended: {reason}"
+    end = RunEnded(time=now, outcome=RunPhase.LOST.value, exit_code=_PLACE_FAILED, cause=cause)
+    tasks = {
+        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST)
+        for name, task in state.tasks.items()
+    }
+    return dataclasses.replace(state, phase=RunPhase.LOST, ended=now, end=end, tasks=tasks)

@@ -1,0 +1,125 @@
+"""Views for a pipe or a file: plain lines, events alone, the result alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TextIO
+
+from phalanx.events import Record, RunStarted, TaskExited, TaskListening
+from phalanx.names import TaskId, training_order
+from phalanx.observe.ink import Ink
+from phalanx.observe.logtail import Chunk, RunOutput
+from phalanx.observe.report import render
+from phalanx.observe.words import clock, describe, visible
+from phalanx.records.folder import RunFolder
+from phalanx.records.reader import read_plan
+from phalanx.records.report import build_report
+from phalanx.redact import redact
+from phalanx.states import RunState
+
+#: Who speaks where no task does.
+SELF = "phalanx"
+#: A file is no terminal: the report may be as wide as it needs.
+_WIDTH = 160
+
+
+class LinesView:
+    """One line for each change of state, and each line of output under its task's name: `worker:0 | step 3`."""
+
+    def __init__(self, folder: RunFolder, out: TextIO, *, ink: Ink | None = None, width: int = _WIDTH) -> None:
+        """`out` takes everything, flushed after each look."""
+        self._folder, self._out, self._ink, self._width = folder, out, ink or Ink(), width
+        self._output = RunOutput(folder)
+        self._order: dict[TaskId, int] = {}
+        self._pad = len(SELF)
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        """What a task wrote before its end stands above its end, as it came."""
+        if not self._order and state.tasks:
+            self._order = {task: n for n, task in enumerate(sorted(state.tasks, key=training_order))}
+            self._pad = max(len(str(task)) for task in [SELF, *state.tasks])
+        ends = next((n for n, record in enumerate(records) if isinstance(record.event, TaskExited)), len(records))
+        self._events(state, records[:ends])
+        for chunk in self._output.new(state, last=state.phase.terminal):
+            self._chunk(chunk)
+        self._events(state, records[ends:])
+        self._out.flush()
+
+    def say(self, message: str) -> None:
+        """Written at once: nothing here is in the way."""
+        self._out.write(f"{SELF.ljust(self._pad)} | {message}\n")
+        self._out.flush()
+
+    def close(self, state: RunState) -> None:
+        """The report, where the run has ended."""
+        self._output.close()
+        if state.phase.terminal:
+            report = build_report(state, read_plan(self._folder), self._folder)
+            self._out.write("\n" + render(report, width=self._width, ink=self._ink))
+            self._out.flush()
+
+    def _events(self, state: RunState, records: Sequence[Record]) -> None:
+        for record in records:
+            if isinstance(record.event, TaskListening):
+                continue
+            text = redact(describe(record.event, state))
+            if isinstance(record.event, RunStarted):
+                text += f"; folder {self._folder.path}"
+            self._out.write(f"{self._ink(f'{SELF.ljust(self._pad)} | {clock(record.event.time)} {text}', 'bold')}\n")
+
+    def _chunk(self, chunk: Chunk) -> None:
+        """Prefixes a whole chunk at once: a flood must not cost a regular expression a line."""
+        name = str(chunk.log.task).ljust(self._pad) + " | "
+        prefix = self._ink.task(name, self._order.get(chunk.log.task, 0))
+        text = redact(chunk.data.decode(errors="replace").removesuffix("\n"))
+        if "\r" in text or "\x1b" in text or not text.replace("\n", "").replace("\t", "").isprintable():
+            text = "\n".join(visible(line) for line in text.split("\n"))
+        self._out.write(prefix + text.replace("\n", "\n" + prefix) + "\n")
+
+
+class JsonView:
+    """Each event as one line of JSON, as it stands in the records."""
+
+    def __init__(self, out: TextIO) -> None:
+        """Nothing but events goes to `out`."""
+        self._out = out
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        """Write what is new."""
+        del state
+        for record in records:
+            self._out.write(json.dumps(record.to_json(), separators=(",", ":")) + "\n")
+        if records:
+            self._out.flush()
+
+    def say(self, message: str) -> None:
+        """Events say it too."""
+
+    def close(self, state: RunState) -> None:
+        """A run that was lost has no last event; its reader gets one."""
+        if state.end is not None and state.end.outcome == "lost":
+            record = Record(seq=state.seq, epoch=state.epoch, event=state.end)
+            self._out.write(json.dumps(record.to_json(), separators=(",", ":")) + "\n")
+            self._out.flush()
+
+
+class QuietView:
+    """Nothing until the end, and then the result alone: one line for success, cause and next step else."""
+
+    def __init__(self, folder: RunFolder, out: TextIO, *, ink: Ink | None = None) -> None:
+        """See the class."""
+        self._folder, self._out, self._ink = folder, out, ink or Ink()
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        """Says nothing."""
+
+    def say(self, message: str) -> None:
+        """Says nothing."""
+
+    def close(self, state: RunState) -> None:
+        """The result."""
+        if state.phase.terminal:
+            report = build_report(state, read_plan(self._folder), self._folder)
+            self._out.write(render(report, ink=self._ink, brief=True))
+            self._out.flush()

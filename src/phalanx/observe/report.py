@@ -1,0 +1,135 @@
+"""A report in words for a terminal: the result and the first failure on top, what to do next at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from phalanx.observe.ink import Ink
+from phalanx.observe.table import columns
+from phalanx.observe.words import COLOURS, NAMED, clock, duration, size, visible
+from phalanx.records.report import Report, TaskReport
+from phalanx.states import RunPhase, TaskPhase
+
+#: How many tasks the table has; the ones that failed come first.
+ROWS = 40
+#: How many of the culprit's last lines are shown, and how many of each victim's.
+CULPRIT_LINES, VICTIM_LINES = 12, 2
+
+_HEADINGS = ("task", "host", "state", "start", "end", "ran", "exit", "last line")
+_BAD = (TaskPhase.FAILED.value, TaskPhase.LOST.value, TaskPhase.VICTIM.value)
+
+
+def render(report: Report, *, width: int = 100, ink: Ink | None = None, brief: bool = False) -> str:
+    """The whole report, ending in a newline. `brief` leaves the table and the notes out."""
+    ink = ink or Ink()
+    parts = [_headline(report, ink), *_cause(report, ink)]
+    if not brief:
+        parts += ["", *_table(report, width, ink), *_left(report, ink)]
+    return "\n".join([*parts, *_next(report, ink)]) + "\n"
+
+
+def _headline(report: Report, ink: Ink) -> str:
+    colour = COLOURS.get(report.result, "cyan")
+    took = f" after {duration(report.duration)}" if report.duration is not None else ""
+    code = f" (exit code {report.exit_code})" if report.exit_code else ""
+    generation = f", generation {report.generation}" if report.generation > 1 else ""
+    word = report.result if report.exit_code is not None or report.result == "lost" else f"is {report.result}"
+    return f"{ink(report.run, 'bold')} {ink(word, 'bold', colour)}{took}{code}{generation}"
+
+
+def _cause(report: Report, ink: Ink) -> Iterator[str]:
+    """Who and why, with the last words of the culprit, else of whoever fell."""
+    if report.result == RunPhase.SUCCEEDED.value:
+        return
+    if report.cause:
+        yield f"  {ink(report.cause, 'red') if report.result == RunPhase.FAILED.value else report.cause}"
+    if report.kind:
+        yield f"  kind: {report.kind}"
+    if report.victims:
+        yield f"  victims: {_names(report.victims)}"
+    culprit = next((task for task in report.tasks if task.task == report.culprit), None)
+    if culprit is not None:
+        yield from _words(culprit, CULPRIT_LINES, ink)
+        return
+    fallen = [task for task in report.tasks if task.state in _BAD or task.part]
+    for task in fallen[:NAMED]:
+        yield from _words(task, VICTIM_LINES, ink)
+
+
+def _words(task: TaskReport, count: int, ink: Ink) -> Iterator[str]:
+    lines = [visible(line) for line in task.last_lines]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        return
+    yield ""
+    yield f"  the last lines of {task.task}:"
+    for line in lines[-count:]:
+        yield f"    {ink('|', 'dim')} {line}".rstrip()
+    if task.logs:
+        yield "    " + ink(", ".join(f"{log.path} ({size(log.bytes)})" for log in task.logs if log.bytes), "dim")
+
+
+def _table(report: Report, width: int, ink: Ink) -> Iterator[str]:
+    tasks = sorted(report.tasks, key=lambda task: (task.part != "culprit", task.state not in _BAD))
+    if len(tasks) <= ROWS:
+        tasks = list(report.tasks)
+    rows = [_HEADINGS, *(_row(task) for task in tasks[:ROWS])]
+    head, *lines = columns(rows, width=width - 2)
+    yield f"  {ink(head, 'dim')}"
+    for task, line in zip(tasks, lines, strict=False):
+        yield f"  {ink(line, *_colour(task))}"
+    if len(tasks) > ROWS:
+        yield f"  … and {len(tasks) - ROWS} more: phalanx report {report.run} --json"
+
+
+def _row(task: TaskReport) -> tuple[str, ...]:
+    return (
+        task.task,
+        task.host or "-",
+        f"{task.state}, first" if task.part == "culprit" else task.state,
+        clock(task.started) if task.started else "-",
+        clock(task.ended) if task.ended else "-",
+        duration(task.duration) if task.duration is not None else "-",
+        task.signal or ("-" if task.exit_code is None else str(task.exit_code)),
+        _said(task),
+    )
+
+
+def _said(task: TaskReport) -> str:
+    """A task that did well prints its result on stdout; one that did not explains itself on stderr."""
+    if task.refused:
+        return task.refused
+    words = task.last_lines if task.state in _BAD else (task.last_output, *reversed(task.last_lines))
+    lines = (visible(line).strip() for line in (reversed(words) if task.state in _BAD else words))
+    return next((line for line in lines if line), "")
+
+
+def _colour(task: TaskReport) -> tuple[str, ...]:
+    if task.part == "culprit" or task.state in (TaskPhase.FAILED.value, TaskPhase.LOST.value):
+        return ("red",)
+    return ("yellow",) if task.part == "victim" else ()
+
+
+def _left(report: Report, ink: Ink) -> Iterator[str]:
+    """What else there is: lost hosts, outputs, notes, the folder."""
+    lost = [host for host in report.hosts if host.lost and host.name not in report.cause]
+    lines = [f"host {host.name} was lost: {host.lost}" for host in lost]
+    lines += [f"output {out.path} is {'there' if out.there else ink('missing', 'yellow')}" for out in report.outputs]
+    lines += [f"note: {note}" for note in report.notes]
+    if lines:
+        yield ""
+        yield from (f"  {line}" for line in lines)
+    yield ""
+    yield f"  logs and records: {report.folder}"
+
+
+def _next(report: Report, ink: Ink) -> Iterator[str]:
+    for number, step in enumerate(report.next_steps):
+        yield f"  {'next: ' if number == 0 else '      '}{ink(step, 'cyan') if step.startswith('phalanx ') else step}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    if len(names) > NAMED:
+        return f"{len(names)} tasks ({names[0]} … {names[-1]})"
+    return ", ".join(names)

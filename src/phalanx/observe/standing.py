@@ -1,0 +1,53 @@
+"""How a run stands now: what its records say, and whether anybody still leads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from phalanx.observe.follow import lost
+from phalanx.protocol import people
+from phalanx.records.index import Entry
+from phalanx.records.reader import read_state
+from phalanx.states import RunState
+
+#: Seconds between two questions to a lead that somebody else has started, and how many in a row it may miss.
+ASK = 2.0
+_TRIES = 2
+
+
+def standing(entry: Entry) -> RunState:
+    """The state now; `LOST` where no end is written and no lead answers."""
+    state = read_state(entry.files)
+    if state.phase.terminal or leads(entry):
+        return state
+    state = read_state(entry.files)  # it may have ended between the two looks
+    return state if state.phase.terminal else lost(state, silence(entry), state_time(state) or entry.created)
+
+
+def leads(entry: Entry) -> bool:
+    """Whether a lead answers for this run."""
+    return bool(entry.lead) and people.alive(entry.lead, entry.token)
+
+
+def silence(entry: Entry) -> str:
+    """Why the run counts as lost."""
+    return f"no lead answers at {entry.lead}" if entry.lead else "this user's index does not know where it is led"
+
+
+def broken_after(entry: Entry) -> Callable[[], str | None]:
+    """A question for `Follower`: the lead is gone once it has failed to answer several times in a row."""
+    failed = 0
+
+    def broken() -> str | None:
+        nonlocal failed
+        failed = 0 if leads(entry) else failed + 1
+        return silence(entry) if failed >= _TRIES else None
+
+    return broken
+
+
+def state_time(state: RunState) -> float:
+    """When something was last heard of the run, in Unix seconds; 0 for a run without events."""
+    times = [state.started, state.bound or 0.0]
+    times += [time or 0.0 for task in state.tasks.values() for time in (task.started, task.listening, task.ended)]
+    return max(times)

@@ -1,0 +1,159 @@
+"""Events, times and sizes in the words people read: the same in every view."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from phalanx import events as ev
+from phalanx.decide.exits import words_for
+from phalanx.names import TaskId
+from phalanx.states import RunPhase, RunState, TaskPhase
+
+#: How many tasks are named one by one before they are counted.
+NAMED = 6
+
+#: Colours by phase, run's and task's alike.
+COLOURS = {
+    RunPhase.SUCCEEDED.value: "green",
+    RunPhase.FAILED.value: "red",
+    RunPhase.STOPPED.value: "yellow",
+    RunPhase.LOST.value: "red",
+    RunPhase.STOPPING.value: "yellow",
+    TaskPhase.RUNNING.value: "cyan",
+    TaskPhase.VICTIM.value: "yellow",
+}
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911 - a table of events
+    """One event as a sentence without a full stop. `state` is the one after it, for the names of hosts."""
+    match event:
+        case ev.TaskEvent():
+            return _task(event, state)
+        case ev.RunStarted():
+            wait = f"waiting for {_count(event.hosts, 'host')}"
+            again = f"lead epoch {state.epoch}: " if state.epoch > 1 else ""
+            return f"{again}run {event.run}: {_count(len(event.tasks), 'task')}, strategy {event.strategy}, {wait}"
+        case ev.HostJoined():
+            gpus = f", {_count(event.gpus, 'GPU')}" if event.gpus else ""
+            return f"host {event.name} joined ({event.address}, {_count(event.cpus, 'CPU')}{gpus})"
+        case ev.HostLost():
+            return f"host {host_name(state, event.host)} is lost: {event.reason}"
+        case ev.HostLeft():
+            return f"host {host_name(state, event.host)} has left"
+        case ev.GenerationBound():
+            return _bound(event)
+        case ev.StopRequested():
+            return f"{'kill' if event.hard else 'stop'} requested by {event.by}"
+        case ev.StopOrdered():
+            how = f"TERM, then KILL after {event.grace:g} s" if event.grace else "KILL"
+            return f"ending {tasks(event.tasks)} ({how}): {event.reason}"
+        case ev.CulpritNamed():
+            victims = f"; victims: {tasks(event.victims)}" if event.victims else ""
+            return f"first failure ({event.kind}): {event.cause}{victims}"
+        case ev.LeaderSucceeded():
+            return f"{event.task} exited with code 0: the job has succeeded"
+        case ev.Noted():
+            return f"note: {event.message}"
+        case ev.RunEnded():
+            return f"run {event.outcome}: {event.cause}"
+    return type(event).__name__
+
+
+def _task(event: ev.TaskEvent, state: RunState) -> str:
+    where = f" on {host_name(state, event.host)}" if len(state.hosts) > 1 else ""
+    again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    match event:
+        case ev.TaskStarted():
+            return f"{event.task} started{where} (pid {event.pid}{again})"
+        case ev.TaskNotStarted():
+            return f"{event.task} could not be started{where}: {event.message}"
+        case ev.TaskListening():
+            return f"{event.task} listens on port {event.port}"
+        case ev.TaskExited():
+            told = " after it was told to" if event.stopped else ""
+            return f"{event.task}{where} {exit_words(event)}{told}"
+    return f"{event.task}: {type(event).__name__}"
+
+
+def _bound(event: ev.GenerationBound) -> str:
+    hosts = len({place.host for place in event.places})
+    text = f"generation {event.generation}: {_count(len(event.places), 'task')} on {_count(hosts, 'host')}"
+    if len(event.places) > NAMED or not any(place.address for place in event.places):
+        return text
+    return f"{text}: " + ", ".join(f"{p.task} at {p.address}" if p.address else str(p.task) for p in event.places)
+
+
+def exit_words(event: ev.TaskExited) -> str:
+    """`exited with code 1`, as `decide.exits` says it, and the words for one that never ran."""
+    return "ended before it had begun" if event.code is None and event.signal is None else words_for(event)
+
+
+def host_name(state: RunState, host: int) -> str:
+    """The host's own name; its number where it never joined."""
+    known = state.hosts.get(host)
+    return known.joined.name if known else str(host)
+
+
+def tasks(names: tuple[TaskId, ...]) -> str:
+    """`worker:0, worker:1`; `998 tasks` where naming them would help nobody."""
+    if len(names) > NAMED:
+        return f"{len(names)} tasks ({names[0]} … {names[-1]})"
+    return ", ".join(map(str, names))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def clock(time: float) -> str:
+    """`07:33:11`, local."""
+    return dt.datetime.fromtimestamp(time).astimezone().strftime("%H:%M:%S")
+
+
+def stamp(time_ns: int) -> str:
+    """ISO 8601 with milliseconds and the local offset, from Unix nanoseconds: `2026-11-30T07:33:11.042+01:00`."""
+    whole = dt.datetime.fromtimestamp(time_ns // 1_000_000_000).astimezone()
+    return whole.replace(microsecond=time_ns // 1_000 % 1_000_000).isoformat(timespec="milliseconds")
+
+
+def duration(seconds: float) -> str:
+    """`4.2 s`, `3 min 12 s`, `2 h 05 min`, `3 d 4 h`."""
+    if seconds < _MINUTE:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = int(seconds)
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE:02} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def uptime(seconds: float) -> str:
+    """A duration that changes once a second: `0:42`, `1:03:07`."""
+    whole = max(int(seconds), 0)
+    hours, rest = divmod(whole, _HOUR)
+    text = f"{rest // _MINUTE:02}:{rest % _MINUTE:02}" if hours else f"{rest // _MINUTE}:{rest % _MINUTE:02}"
+    return f"{hours}:{text}" if hours else text
+
+
+def size(number: int) -> str:
+    """`312 B`, `12.3 kB`, `4.1 GB`."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:  # noqa: PLR2004 - SI
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def visible(line: str) -> str:
+    """A line of output as it may stand beside others: what a terminal shows of it last, no escapes, no controls."""
+    if line.isprintable():
+        return line
+    line = _ESCAPES.sub("", line.rstrip("\r"))
+    return _CONTROLS.sub("", line.rpartition("\r")[2])

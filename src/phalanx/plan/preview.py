@@ -1,0 +1,56 @@
+"""Hosts as they may join, so that `bind` can show a plan before anything has started."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+
+from phalanx.plan.bind import serves
+from phalanx.plan.host import Host
+from phalanx.plan.outline import Outline
+from phalanx.plan.placement import place
+
+#: The first port shown where the job declares no range. Examples: the real ones are held when agents start.
+EXAMPLE_PORT = 20000
+
+_HIGHEST_PORT = 65535
+
+#: More GPUs than any host has, for a preview that does not know them.
+_PLENTY = 1 << 16
+
+
+def preview_hosts(
+    outline: Outline,
+    *,
+    name: str = "localhost",
+    address: str = "127.0.0.1",
+    folder: str = "",
+    gpus: int | None = None,
+    cpus: int = 1,
+    memory: int = 0,
+) -> tuple[Host, ...]:
+    """`outline.hosts` hosts on one machine, their ports examples: of the declared range, else from 20000 on.
+
+    Simulated hosts are numbered after the machine. `gpus` None takes them for plenty. Raises PlaceError where the
+    hosts do not suffice.
+    """
+    hosts = tuple(
+        Host(
+            id=number,
+            name=name if outline.hosts == 1 else f"{name}-{number}",
+            address=address,
+            ports=(),
+            cpus=cpus,
+            gpus=_PLENTY if gpus is None else gpus,
+            memory=memory,
+            folder=folder,
+        )
+        for number in range(outline.hosts)
+    )
+    wanted = collections.Counter(
+        host.id for task, host in place(outline, hosts).items() if serves(outline, outline.role(task.type))
+    )
+    low, high = outline.ports or (EXAMPLE_PORT, _HIGHEST_PORT)
+    ports = iter(range(low, high + 1))
+    return tuple(dataclasses.replace(host, ports=tuple(itertools.islice(ports, wanted[host.id]))) for host in hosts)

@@ -1,0 +1,301 @@
+"""What a run means, from its state: result, cause, who was first, what became of each task, what to do next."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from phalanx.names import TaskId, training_order
+from phalanx.plan.plan import Plan
+from phalanx.records.folder import LogFile, RunFolder
+from phalanx.redact import redact
+from phalanx.states import RunPhase, RunState, TaskState
+
+#: Raised when a reader of `report.json` could misread it.
+VERSION = 1
+
+#: How many last lines a task has in the report where it failed.
+LAST_LINES = 20
+_TAIL_BYTES = 8192
+_LINE_LENGTH = 500
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LogReport:
+    """One log file: its path below the run's folder, and its size in bytes."""
+
+    path: str
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class HostReport:
+    """One host. `lost` says why, where it was lost."""
+
+    id: int
+    name: str
+    address: str
+    cpus: int
+    gpus: int
+    memory: int
+    joined: float
+    lost: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskReport:
+    """One task of the newest generation. Times in Unix seconds, durations in seconds; None: it did not come to that."""
+
+    task: str
+    #: A `states.TaskPhase` value.
+    state: str
+    #: `culprit`, `victim`, or empty.
+    part: str
+    host: str
+    address: str | None
+    generation: int
+    attempt: int
+    pid: int | None
+    started: float | None
+    listening: float | None
+    #: None until tasks tell their steps.
+    first_step: float | None
+    ended: float | None
+    duration: float | None
+    exit_code: int | None
+    signal: str | None
+    #: Why it could not be started.
+    refused: str
+    cpu_seconds: float | None
+    max_rss: int | None
+    #: What it said last before it ended, on stderr where it used that; credentials taken out.
+    last_lines: tuple[str, ...]
+    #: The last line of its stdout: what a training prints at its end.
+    last_output: str
+    logs: tuple[LogReport, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class OutputReport:
+    """A file that the job should leave behind, and whether it did."""
+
+    path: str
+    there: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All that is said of a run at its end, or so far. Everything in it is plain data."""
+
+    run: str
+    name: str
+    #: A `states.RunPhase` value: `succeeded`, `failed`, `stopped`, `lost`; another one while it goes on.
+    result: str
+    #: What the launcher exits with; None while it goes on.
+    exit_code: int | None
+    cause: str
+    #: user, platform, infrastructure or preemption; empty where nothing failed.
+    kind: str
+    culprit: str | None
+    culprit_host: str | None
+    victims: tuple[str, ...]
+    strategy: str
+    generation: int
+    hosts_wanted: int
+    started: float
+    ended: float | None
+    duration: float | None
+    folder: str
+    hosts: tuple[HostReport, ...]
+    tasks: tuple[TaskReport, ...]
+    outputs: tuple[OutputReport, ...]
+    notes: tuple[str, ...]
+    next_steps: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """`report.json`: every field, `version` first."""
+        return {"version": VERSION, **dataclasses.asdict(self)}
+
+
+def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Report:
+    """What the events, the plan and the log files on this machine say. Reads the ends of logs, writes nothing."""
+    culprit = state.culprit
+    tasks = tuple(
+        _task(state, task, folder) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
+    )
+    run = state.run or folder.run
+    return Report(
+        run=run,
+        name=state.name,
+        result=state.phase.value,
+        exit_code=state.end.exit_code if state.end else None,
+        cause=redact(_cause(state)),
+        kind=culprit.kind if culprit else "",
+        culprit=str(culprit.task) if culprit and culprit.task else None,
+        culprit_host=_host_name(state, culprit.host) if culprit and culprit.host is not None else None,
+        victims=tuple(str(task) for task in culprit.victims) if culprit else (),
+        strategy=state.strategy,
+        generation=state.generation,
+        hosts_wanted=state.wanted_hosts,
+        started=state.started,
+        ended=state.ended,
+        duration=_span(state.started or None, state.ended),
+        folder=str(folder.path),
+        hosts=tuple(
+            HostReport(
+                id=host.id,
+                name=host.joined.name,
+                address=host.joined.address,
+                cpus=host.joined.cpus,
+                gpus=host.joined.gpus,
+                memory=host.joined.memory,
+                joined=host.joined.time,
+                lost=host.lost,
+            )
+            for host in sorted(state.hosts.values(), key=lambda host: host.id)
+        ),
+        tasks=tasks,
+        outputs=_outputs(plan),
+        notes=tuple(redact(note.message) for note in state.notes),
+        next_steps=_next_steps(state, run, folder),
+    )
+
+
+def _cause(state: RunState) -> str:
+    if state.end is not None:
+        return state.end.cause
+    if state.phase is RunPhase.LOST:
+        return "its lead is gone and nobody wrote how it ended"
+    return state.culprit.cause if state.culprit else ""
+
+
+def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
+    logs = [log for log in folder.log_files(task.id) if log.generation == max(task.generation, 1)]
+    said = task.exit.last_lines if task.exit else ()
+    if not said or (task.exit and task.exit.signal is not None):
+        said = _last_words(logs) or said  # one that was killed had no time to explain itself on stderr
+    return TaskReport(
+        task=str(task.id),
+        state=task.phase.value,
+        part=_part(state, task.id),
+        host=_host_name(state, task.host) if task.host is not None else "",
+        address=task.address,
+        generation=task.generation,
+        attempt=task.attempt,
+        pid=task.pid,
+        started=task.started,
+        listening=task.listening,
+        first_step=None,
+        ended=task.ended,
+        duration=_span(task.started, task.ended),
+        exit_code=task.exit.code if task.exit else None,
+        signal=signal_name(task.exit.signal) if task.exit and task.exit.signal is not None else None,
+        refused=redact(task.refused),
+        cpu_seconds=task.exit.cpu_seconds if task.exit else None,
+        max_rss=task.exit.max_rss if task.exit else None,
+        last_lines=tuple(redact(line) for line in said[-LAST_LINES:]),
+        last_output=redact(_last_output(logs)),
+        logs=tuple(_log(log, folder) for log in logs),
+    )
+
+
+def _part(state: RunState, task: TaskId) -> str:
+    if state.culprit is None:
+        return ""
+    if state.culprit.task == task:
+        return "culprit"
+    return "victim" if task in state.culprit.victims else ""
+
+
+def _host_name(state: RunState, host: int) -> str:
+    known = state.hosts.get(host)
+    return known.joined.name if known else f"host {host}"
+
+
+def _span(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else round(end - start, 3)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`; `signal 40` for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _log(log: LogFile, folder: RunFolder) -> LogReport:
+    return LogReport(path=str(log.path.relative_to(folder.path)), bytes=_size(log.path))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _last_words(logs: list[LogFile]) -> tuple[str, ...]:
+    """The end of whichever stream of the newest attempt wrote last."""
+    newest = [log.path for log in logs if log.attempt == logs[-1].attempt and _size(log.path)]
+    return last_lines(max(newest, key=lambda path: path.stat().st_mtime_ns)) if newest else ()
+
+
+def _last_output(logs: list[LogFile]) -> str:
+    outs = [log for log in logs if log.stream == "out"]
+    lines = last_lines(outs[-1].path) if outs else ()
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def last_lines(path: Path, count: int = LAST_LINES) -> tuple[str, ...]:
+    """The last lines of a log, each as a terminal would leave it. None where there is no file."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = log.read().decode(errors="replace")
+    except OSError:
+        return ()
+    lines = [line.rstrip("\r").rpartition("\r")[2][:_LINE_LENGTH] for line in text.split("\n")]
+    if lines and not lines[-1]:
+        lines.pop()
+    return tuple(lines[-count:])
+
+
+def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
+    if plan is None:
+        return ()
+    return tuple(
+        OutputReport(path=path, there=(Path(plan.outline.cwd) / path).exists()) for path in plan.outline.outputs
+    )
+
+
+def _next_steps(state: RunState, run: str, folder: RunFolder) -> tuple[str, ...]:
+    """Commands first where there is one; nothing after success."""
+    steps: list[str] = []
+    culprit = state.culprit
+    match state.phase:
+        case RunPhase.FAILED:
+            if culprit and culprit.hint:
+                steps.append(culprit.hint)
+            if culprit and culprit.task and state.tasks and state.tasks[culprit.task].started:
+                steps += [f"phalanx logs {run} {culprit.task}", f"phalanx logs {run} --merged"]
+            elif culprit and culprit.host is not None and culprit.task is None:
+                steps += [f"phalanx logs {run} --merged", f"the agent's own words: {folder.agent_log(culprit.host)}"]
+            elif state.generation == 0:
+                steps.append(f"the agents' own words: {folder.agents}/*.log")
+        case RunPhase.STOPPED:
+            steps.append(f"phalanx logs {run}")
+        case RunPhase.LOST:
+            steps += [
+                f"phalanx logs {run} --merged",
+                f"the agents' own words: {folder.agents}/*.log",
+                "start it again: a host that loses its lead ends its tasks within seconds",
+            ]
+        case RunPhase.SUCCEEDED:
+            pass
+        case _:
+            steps += [f"phalanx attach {run}", f"phalanx stop {run}"]
+    return tuple(dict.fromkeys(steps))

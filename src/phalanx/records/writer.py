@@ -1,0 +1,180 @@
+"""Writing the records: each event is one whole line or none, whatever happens to the writer or the disk."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from phalanx.errors import PlaceError
+from phalanx.events import Noted, Record, RunEnded
+from phalanx.redact import redact
+
+#: How many unwritten records are kept while the disk takes none; the oldest go first, and are counted.
+BACKLOG = 10_000
+
+#: File systems that know no locks: the log works there, a second lead is not noticed.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
+#: Fields of events in which the words of tasks and people stand.
+_FREE_TEXT = frozenset({"by", "cause", "hint", "last_lines", "message", "reason"})
+
+
+@dataclasses.dataclass(slots=True)
+class _Trouble:
+    """A time in which the disk took nothing."""
+
+    since: float
+    reason: str
+    late: int = 0
+    lost: int = 0
+
+
+class EventLog:
+    """`events.jsonl` of one run, opened for appending. One writer at a time; not for several threads.
+
+    A line is one write at the end of the file, so kill -9 leaves whole lines. A disk that takes nothing never raises:
+    the records wait in memory and are tried again at each `append` and `flush`; a note then tells of the gap.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+        """Opens or continues the file. Raises PlaceError where that cannot be, or another writer holds it."""
+        self._path, self._clock = path, clock
+        self._backlog: collections.deque[Record] = collections.deque()
+        self._trouble: _Trouble | None = None
+        self._last = (0, 0)  # seq and epoch of what was written last
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as wrong:
+            raise PlaceError(f"the records {path} cannot be written: {wrong.strerror}") from wrong
+        self._lock()
+        #: A torn last line ends where the next record begins.
+        self._torn = not _ends_whole(self._fd)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as wrong:
+            if wrong.errno in _NO_LOCKS:
+                return
+            os.close(self._fd)
+            raise PlaceError(
+                f"the records {self._path} are being written by another lead",
+                hint="`phalanx ps` shows whether it lives",
+            ) from wrong
+
+    @property
+    def waiting(self) -> int:
+        """How many records the disk has not taken yet."""
+        return len(self._backlog)
+
+    def append(self, record: Record) -> None:
+        """Write one record. On return it survives kill -9 of this process, and the last one a power cut."""
+        self._backlog.append(record)
+        if len(self._backlog) > BACKLOG:
+            self._backlog.popleft()
+            if self._trouble is not None:
+                self._trouble.lost += 1
+        self.flush()
+
+    def flush(self) -> bool:
+        """Try again what the disk refused. True where nothing waits any more."""
+        while self._backlog:
+            record = self._backlog[0]
+            wrong = self._write(record)
+            if wrong is not None:
+                if self._trouble is None:
+                    self._trouble = _Trouble(since=self._clock(), reason=wrong.strerror or str(wrong))
+                return False
+            self._backlog.popleft()
+            self._last = (record.seq, record.epoch)
+            if self._trouble is not None:
+                self._trouble.late += 1
+        if self._trouble is not None:
+            self._tell(self._trouble)
+        return True
+
+    def close(self, *, patience: float = 0.0) -> None:
+        """Write what still waits, trying for `patience` seconds, and give the lock back. Idempotent."""
+        if self._fd < 0:
+            return
+        until = time.monotonic() + patience
+        while not self.flush() and time.monotonic() < until:
+            time.sleep(min(0.2, patience))
+        os.close(self._fd)
+        self._fd = -1
+
+    def _tell(self, trouble: _Trouble) -> None:
+        """The note is the log's own: it repeats the number of the record before it."""
+        now = self._clock()
+        message = (
+            f"the disk of the records took nothing for {now - trouble.since:.1f} s ({trouble.reason}): "
+            f"{trouble.late} records were written late, {trouble.lost} are lost"
+        )
+        seq, epoch = self._last
+        if self._write(Record(seq=seq, epoch=epoch, event=Noted(time=now, message=message))) is None:
+            self._trouble = None
+
+    def _write(self, record: Record) -> OSError | None:
+        line = json.dumps(_guarded(record.to_json()), separators=(",", ":")).encode() + b"\n"
+        if self._torn:
+            line = b"\n" + line
+        try:
+            written = os.write(self._fd, line)
+            if written < len(line):
+                self._torn = True
+                self._take_back(written)
+                return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._torn = False
+            if isinstance(record.event, RunEnded):
+                os.fsync(self._fd)
+        except OSError as wrong:
+            return wrong
+        return None
+
+    def _take_back(self, written: int) -> None:
+        """Remove the half of a line that fitted; where that fails the line stays torn, and readers skip it."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - written)
+            self._torn = not _ends_whole(self._fd)
+
+
+def _guarded(data: dict[str, Any]) -> dict[str, Any]:
+    """Takes what looks like a credential out of what people and programs have written; names and numbers stay."""
+    for field in _FREE_TEXT & data.keys():
+        value = data[field]
+        data[field] = [redact(line) for line in value] if isinstance(value, list) else redact(value)
+    return data
+
+
+def _ends_whole(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    return size == 0 or os.pread(fd, 1, size - 1) == b"\n"
+
+
+def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
+    """Put `text` at `path`, whole or not at all; readers see the old or the new. `mode` is subject to the umask.
+
+    Raises PlaceError where the disk does not take it; the old file is then as it was.
+    """
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(fd, "wb") as out:
+            out.write(text.encode())
+            out.flush()
+            os.fsync(out.fileno())
+        scratch.replace(path)
+    except OSError as wrong:
+        with contextlib.suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        raise PlaceError(f"{path} cannot be written: {wrong.strerror}") from wrong

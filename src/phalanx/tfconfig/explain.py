@@ -1,0 +1,277 @@
+"""What a TF_CONFIG means, in plain words: who leads, who trains, who waits for whom, what starts where."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from phalanx.names import TaskId
+from phalanx.tfconfig.address import read
+from phalanx.tfconfig.check import check
+from phalanx.tfconfig.finding import Severity
+from phalanx.tfconfig.model import Cluster, TfConfig
+from phalanx.tfconfig.parse import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Strategy = Literal["auto", "mwms", "ps", "estimator"]
+
+#: What each strategy is called when people read about it.
+STRATEGIES: Mapping[Strategy, str] = MappingProxyType(
+    {
+        "mwms": "MultiWorkerMirroredStrategy",
+        "ps": "ParameterServerStrategy (V2)",
+        "estimator": "tf.estimator.train_and_evaluate",
+    }
+)
+
+#: Up to this many tasks are named one by one; more are told as a range.
+NAMED = 8
+
+#: Keys that vendors and older TensorFlows write beside `cluster` and `task` (R04, R98).
+_KEY_DIALECTS = {
+    "environment": "`environment` is written by Kubeflow's TFJob and Google's AI Platform; TensorFlow 2 ignores it.",
+    "job": "`job` is the job's description that Google's AI Platform adds; TensorFlow ignores it.",
+    "trial": "`trial` is the number of a tuning trial that Google's AI Platform adds; TensorFlow ignores it.",
+    "rpc_layer": "`rpc_layer` names the transport; TensorFlow has `grpc` and no other.",
+    "session_master": "`session_master` is TensorFlow 1: it replaces the address that a session connects to.",
+    "sparseCluster": "`sparseCluster` is what Kubeflow's TFJob wrote for dynamic workers; TensorFlow never reads it.",
+}
+
+#: Task types of other dialects (R06, R08, R98).
+_TYPE_DIALECTS = {
+    "master": "`master` is the chief in the dialect of Google's AI Platform; TensorFlow 2 knows it only as `chief`.",
+    "ps_hosts": "`ps_hosts` is a flag of TensorFlow 1 programs; in TF_CONFIG the type is `ps`.",
+    "worker_hosts": "`worker_hosts` is a flag of TensorFlow 1 programs; in TF_CONFIG the type is `worker`.",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """A task and its `host:port` as written."""
+
+    task: TaskId
+    address: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """What starts on one host, in training order."""
+
+    name: str
+    members: tuple[Member, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """Whether a strategy accepts this TF_CONFIG; `why` holds a reason for each no."""
+
+    strategy: Strategy
+    accepts: bool
+    why: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """One TF_CONFIG explained.
+
+    `strategy` is the one the words are about (what `auto` came to), `replicas` the tasks that train, in the order of
+    their ranks, `counts` the tasks of each type, `waits` who waits for whom, `hosts` what starts where.
+    """
+
+    config: TfConfig
+    strategy: Strategy
+    chief: TaskId | None
+    replicas: tuple[TaskId, ...]
+    counts: Mapping[str, int]
+    training: tuple[str, ...]
+    waits: tuple[str, ...]
+    hosts: tuple[Host, ...]
+    verdicts: tuple[Verdict, ...]
+    evaluator: str
+    notes: tuple[str, ...]
+
+    def sections(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Title and sentences, in reading order; empty sections are left out."""
+        yield "Who trains", self.training
+        yield "Who waits for whom", self.waits
+        yield "What starts where", tuple(self._starts())
+        yield (
+            "Which strategies accept it",
+            tuple(
+                f"{STRATEGIES[v.strategy]}: {'yes' if v.accepts else 'no: ' + '; '.join(v.why)}" for v in self.verdicts
+            ),
+        )
+        if self.evaluator:
+            yield "The evaluator", (self.evaluator,)
+        if self.notes:
+            yield "Notes", self.notes
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as data, for `phalanx explain --json`."""
+        return {
+            "strategy": self.strategy,
+            "task": str(self.config.task) if self.config.task else None,
+            "chief": str(self.chief) if self.chief else None,
+            "replicas": [str(task) for task in self.replicas],
+            "counts": dict(self.counts),
+            "training": list(self.training),
+            "waits": list(self.waits),
+            "hosts": {host.name: {str(m.task): m.address for m in host.members} for host in self.hosts},
+            "strategies": {v.strategy: {"accepts": v.accepts, "why": list(v.why)} for v in self.verdicts},
+            "evaluator": self.evaluator,
+            "notes": list(self.notes),
+        }
+
+    def _starts(self) -> Iterator[str]:
+        shown = self.hosts if len(self.hosts) <= NAMED else (*self.hosts[: NAMED - 2], self.hosts[-1])
+        for host in shown:
+            yield f"{host.name}: {spell([m.task for m in host.members])}"
+        if len(shown) < len(self.hosts):
+            yield f"and {len(self.hosts) - len(shown):,} more hosts"
+        if not self.hosts:
+            yield "one process, wherever you start it"
+
+
+def explain(config: TfConfig, *, strategy: Strategy = "auto", tf_version: str | None = None) -> Explanation:
+    """Say what TensorFlow makes of `config`.
+
+    `strategy` is auto, mwms, ps or estimator; `tf_version` such as `2.21`. Never raises on a config that `parse` gave:
+    what is wrong with it appears as the reasons why a strategy refuses it.
+    """
+    cluster = config.cluster or Cluster(jobs={})
+    meant = _meant(cluster) if strategy == "auto" else strategy
+    replicas = tuple(t for t in cluster.replicas() if not (meant == "ps" and t.type == "chief"))
+    return Explanation(
+        config=config,
+        strategy=meant,
+        chief=cluster.chief,
+        replicas=replicas,
+        counts={kind: len(of) for kind, of in cluster.jobs.items()},
+        training=tuple(_training(cluster, replicas, meant)),
+        waits=tuple(_waits(cluster, replicas, meant)),
+        hosts=_hosts(cluster),
+        verdicts=_verdicts(config, tf_version),
+        evaluator=_evaluator(config, cluster, meant),
+        notes=tuple(_notes(config, cluster)),
+    )
+
+
+def spell(tasks: Sequence[TaskId]) -> str:
+    """`chief:0, worker:0, worker:1`; a run of more than eight of a type as `worker:0 to worker:9998`."""
+    parts: list[str] = []
+    for kind in dict.fromkeys(task.type for task in tasks):
+        of = [task for task in tasks if task.type == kind]
+        parts += [str(t) for t in of] if len(of) <= NAMED else [f"{of[0]} to {of[-1]} ({len(of):,} tasks)"]
+    return ", ".join(parts)
+
+
+def _meant(cluster: Cluster) -> Strategy:
+    return "ps" if cluster.jobs.get("ps") else "mwms"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _training(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: Strategy) -> Iterator[str]:
+    """R22: how chief and worker counts combine."""
+    if not cluster.jobs:
+        yield "No cluster: TensorFlow trains alone, as 1 replica, and says nothing about it."
+        return
+    if strategy == "ps":
+        yield f"{_count(len(replicas), 'worker')} train, each at its own pace: {spell(replicas) or 'none'}."
+        if cluster.jobs.get("chief"):
+            yield f"{cluster.chief} coordinates: it runs the script, hands out the steps and does not train itself."
+        else:
+            yield "Nobody coordinates: ParameterServerStrategy needs a chief."
+        yield f"{_count(len(cluster.jobs.get('ps', {})), 'parameter server')} hold the variables."
+        return
+    ranks = (
+        ", ".join(f"{task} is rank {rank}" for rank, task in enumerate(replicas))
+        if len(replicas) <= NAMED
+        else f"{spell(replicas)} are ranks 0 to {len(replicas) - 1:,}"
+    )
+    yield f"{_count(len(replicas), 'training replica')}: {ranks or 'none'}" + "."
+    if cluster.chief is not None:
+        why = "" if cluster.chief.type == "chief" else ", for the cluster names no chief"
+        yield f"{cluster.chief} is the chief{why}: it saves the model and writes the summaries."
+    if strategy == "estimator" and cluster.jobs.get("ps"):
+        yield f"{_count(len(cluster.jobs['ps']), 'parameter server')} hold the variables."
+
+
+def _waits(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: Strategy) -> Iterator[str]:
+    """How each strategy behaves, measured on TensorFlow 2.21 (facts 1-4)."""
+    ps = bool(cluster.jobs.get("ps"))
+    if strategy == "ps":
+        yield f"At the start {cluster.chief or 'the chief'} waits for every worker and ps, silently and for ever."
+        yield "Workers and ps wait for its orders and never end by themselves: whoever started them has to stop them."
+        yield "When a worker dies the others go on; when a ps dies the chief fails."
+    elif strategy == "estimator":
+        yield f"The workers wait for {cluster.chief or 'the chief'} to make the variables."
+        if ps:
+            yield "Every worker waits for every ps; ps never end by themselves."
+    elif ps:
+        yield "Everybody waits for ps:0, which TensorFlow takes for the leader here; it never answers: a silent hang."
+    elif len(replicas) > 1:
+        yield f"At the start all {len(replicas):,} wait for each other, silently and for up to an hour."
+        yield f"{replicas[0]} leads: the others join through it, so it is best started first."
+        yield "At each step all wait for the slowest; when one ends, the others fail."
+    else:
+        yield "Nobody waits for anybody."
+
+
+def _hosts(cluster: Cluster) -> tuple[Host, ...]:
+    hosts: dict[str, list[Member]] = {}
+    for task in cluster.tasks():
+        address = cluster.jobs[task.type][task.index]
+        hosts.setdefault(read(address).host or address, []).append(Member(task=task, address=address))
+    return tuple(Host(name=name, members=tuple(members)) for name, members in hosts.items())
+
+
+def _verdicts(config: TfConfig, tf_version: str | None) -> tuple[Verdict, ...]:
+    """The rules of `check` decide, so that the two verbs never disagree."""
+    parsed = parse(json.dumps(config.to_json()))
+    verdicts = []
+    for strategy in STRATEGIES:
+        found = check(parsed, strategy=strategy, tf_version=tf_version)
+        why = tuple(dict.fromkeys(f.message.rstrip(".") for f in found if f.severity is Severity.ERROR))
+        verdicts.append(Verdict(strategy=strategy, accepts=not why, why=why))
+    return tuple(verdicts)
+
+
+def _evaluator(config: TfConfig, cluster: Cluster, strategy: Strategy) -> str:
+    """R01-R03: each document says something else about the evaluator."""
+    listed, own = bool(cluster.jobs.get("evaluator")), config.task is not None and config.task.type == "evaluator"
+    if not listed and not own:
+        return ""
+    role = (
+        "It scores checkpoints as they appear in the shared folder; nobody waits for it, and it does not end by itself."
+    )
+    if strategy == "ps":
+        place = (
+            "In the cluster it makes the chief wait for ever, as it runs no server: leave it out of `cluster`."
+            if listed
+            else "It stands outside the cluster, as ParameterServerStrategy wants."
+        )
+    elif strategy == "estimator":
+        place = "The evaluator's own TF_CONFIG must list it; the others do not need to."
+    elif listed:
+        place = "It is no replica; the same script there would train a copy of its own, so branch on the task type."
+    else:
+        place = "It makes no strategy: MultiWorkerMirroredStrategy fails there with KeyError: 'evaluator'."
+    return f"{role} {place}"
+
+
+def _notes(config: TfConfig, cluster: Cluster) -> Iterator[str]:
+    """R12, R98: which dialect this is."""
+    yield from (text for key, text in _KEY_DIALECTS.items() if key in config.extra)
+    yield from (text for kind, text in _TYPE_DIALECTS.items() if kind in cluster.jobs)
+    for kind in ("chief", "evaluator"):
+        if len(cluster.jobs.get(kind, {})) > 1:
+            yield f"Several of `{kind}` are a dialect of some cloud services; TensorFlow allows one."
+    for kind in sorted(cluster.sparse):
+        yield f"`{kind}` is written as an object of indices (the sparse form): for ParameterServerStrategy only."

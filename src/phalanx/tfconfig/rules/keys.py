@@ -1,0 +1,130 @@
+"""Rules about the keys beside `cluster` and `task`, and inside `task`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
+
+from phalanx.tfconfig.finding import Severity
+from phalanx.tfconfig.rule import Case, Hit, Rule
+from phalanx.tfconfig.rules.shape import what
+from phalanx.tfconfig.spelling import TASK, TOP, Guess, guess
+from phalanx.tfconfig.tolerant import escape
+
+#: Keys that TensorFlow or a service writes; none of them is a mistyped `cluster` or `task` (R04, R98).
+_OWN_RULE = frozenset({"rpc_layer", "session_master"})
+_VENDOR = MappingProxyType(
+    {
+        "environment": "Kubeflow's TFJob and Google's AI Platform write it",
+        "job": "Google's AI Platform writes it",
+        "trial": "Google's AI Platform writes it",
+        "master": "TensorFlow 1 wrote it",
+        "model_dir": "tf.estimator reads it",
+        "service": "tf.estimator reads it",
+        "session_config": "tf.estimator reads it",
+    }
+)
+#: What services write inside `task`.
+_VENDOR_TASK = frozenset({"type", "index", "trial", "cloud", "environment"})
+
+
+def mistyped(case: Case) -> dict[str, Guess]:
+    """Top-level keys that stand for `cluster` or `task` where the right one is missing."""
+    found: dict[str, Guess] = {}
+    for key in case.top:
+        if key not in TOP and key not in _VENDOR and key not in _OWN_RULE:
+            meant = guess(key, TOP)
+            if meant is not None and meant.word not in case.top:
+                found[key] = meant
+    return found
+
+
+def mistyped_in_task(case: Case) -> dict[str, Guess]:
+    """Keys of the task that stand for `type` or `index` where the right one is missing."""
+    task = case.written_task or {}
+    found: dict[str, Guess] = {}
+    for key in task:
+        meant = None if key in _VENDOR_TASK else guess(key, TASK)
+        if meant is not None and meant.word not in task:
+            found[key] = meant
+    return found
+
+
+def _top_typo(case: Case) -> Iterator[Hit]:
+    for key, meant in mistyped(case).items():
+        message = f'"{key[:40]}" is no key that TensorFlow reads; did you mean "{meant.word}"?'
+        yield Hit(f"/{escape(key)}", message, f'write "{meant.word}"', key=True)
+
+
+def _task_typo(case: Case) -> Iterator[Hit]:
+    for key, meant in mistyped_in_task(case).items():
+        message = f'"{key[:40]}" is no key of a task; did you mean "{meant.word}"?'
+        yield Hit(f"/task/{escape(key)}", message, f'write "{meant.word}"', key=True)
+
+
+def _extra(case: Case) -> Iterator[Hit]:
+    typos = mistyped(case)
+    for key in case.meaning.config.extra:
+        if key not in typos and key not in _OWN_RULE:
+            why = f": {_VENDOR[key]}" if key in _VENDOR else ""
+            yield Hit(f"/{escape(key)}", f'"{key[:40]}" is kept; TensorFlow 2 does not read it{why}', key=True)
+
+
+def _session_master(case: Case) -> Iterator[Hit]:
+    if case.top.get("session_master") is not None:
+        yield Hit("/session_master", key=True)
+
+
+def _rpc_layer(case: Case) -> Iterator[Hit]:
+    layer = case.top.get("rpc_layer")
+    if layer not in (None, "", "grpc"):
+        told = f'"{layer[:20]}"' if isinstance(layer, str) else what(layer)
+        yield Hit("/rpc_layer", f"rpc_layer is {told}; TensorFlow's wheels have grpc and no other")
+
+
+_RESOLVER = "tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py"
+
+RULES = (
+    Rule(
+        id="top-key-typo",
+        severity=Severity.ERROR,
+        message="A key looks like a mistyped cluster or task.",
+        find=_top_typo,
+        consequence="TensorFlow finds no cluster: it trains alone and says nothing, or it misses the task.",
+        source=f"R11; {_RESOLVER}",
+    ),
+    Rule(
+        id="task-key-typo",
+        severity=Severity.ERROR,
+        message="A key of the task looks like a mistyped type or index.",
+        find=_task_typo,
+        consequence="ValueError: When `cluster_spec` is given, you must also specify `task_type` and `task_id`.",
+        source=f"R28; {_RESOLVER}",
+    ),
+    Rule(
+        id="extra-key",
+        severity=Severity.INFO,
+        message="A key that TensorFlow does not read is kept.",
+        find=_extra,
+        consequence="TensorFlow ignores it.",
+        source="R98; facts 9",
+    ),
+    Rule(
+        id="session-master",
+        severity=Severity.WARNING,
+        message="session_master replaces the address that sessions connect to.",
+        find=_session_master,
+        consequence="Programs of TensorFlow 1 connect there, whatever the cluster says; TensorFlow 2 ignores it.",
+        fix="take it out, unless a TPU service put it there",
+        source=f"R04; {_RESOLVER}",
+    ),
+    Rule(
+        id="rpc-layer",
+        severity=Severity.ERROR,
+        message="rpc_layer names a transport that TensorFlow does not have.",
+        find=_rpc_layer,
+        consequence="NotFoundError: No server factory registered for the given ServerDef.",
+        fix='write "grpc", or leave the key out',
+        source="facts 9",
+    ),
+)

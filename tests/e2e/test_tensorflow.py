@@ -1,0 +1,56 @@
+"""The main job with real TensorFlow: two and three workers, unchanged script, real data."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from launched import wait_for
+
+pytestmark = [pytest.mark.real, pytest.mark.tensorflow, pytest.mark.timeout(300)]
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_train_one_model_on_digits(here, workers):
+    done = here.call("run", "--workers", workers, DIGITS, "--epochs", 3)
+    assert done.returncode == 0, done.stdout + done.stderr
+    accuracy = re.search(r"^accuracy (0\.\d+)$", here.said("worker:0"), re.MULTILINE)
+    assert accuracy
+    assert float(accuracy[1]) > 0.85  # three epochs of the demo's ten
+    report = here.report()
+    assert report["result"] == "succeeded"
+    assert [t["task"] for t in report["tasks"]] == [f"worker:{n}" for n in range(workers)]
+    assert all(t["exit_code"] == 0 and t["listening"] for t in report["tasks"])
+    assert all(e["standby"] for e in here.events("task-started"))
+    here.gone(within=5)
+
+
+def test_a_worker_killed_in_mid_run_is_named_and_the_other_is_its_victim(here):
+    """Must show 3."""
+    launcher = here.start("run", "--workers", 2, DIGITS, "--epochs", 500)
+    wait_for(lambda: "epoch 2/" in here.said("worker:0"), "two epochs")
+    pid = here.event("task-started", task="worker:1")["pid"]
+    struck = time.time()
+    os.kill(pid, signal.SIGKILL)
+    assert launcher.wait(timeout=30) == 1
+    assert all(e["time"] - struck < 1.0 for e in here.events("task-exited"))
+    report = here.report()
+    assert (report["culprit"], report["victims"]) == ("worker:1", ["worker:0"])
+    assert "SIGKILL" in report["cause"]
+    here.gone(within=3)
+
+
+def test_the_script_runs_by_hand_with_the_plan_that_phalanx_prints(here):
+    """One worker, no phalanx inside: `plan --json` tells all that is needed."""
+    planned = here.call("plan", "--workers", 2, "--json", DIGITS)
+    assert planned.returncode == 0, planned.stderr
+    plan = json.loads(planned.stdout)
+    assert plan

@@ -1,0 +1,139 @@
+"""Following: to the end that is written, to the end that nobody wrote, and never past either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from builders import History, killed, running
+from phalanx.events import Record
+from phalanx.observe.follow import Follower, lost
+from phalanx.observe.standing import broken_after, standing
+from phalanx.protocol import people
+from phalanx.records.folder import RunFolder
+from phalanx.records.index import Entry
+from phalanx.states import RunPhase, RunState, TaskPhase
+
+
+class Witness:
+    """A view that notes what it is shown, and is the world as well: after each look something happens."""
+
+    def __init__(self, happens: Callable[[int], None] = lambda look: None) -> None:
+        self.phases: list[str] = []
+        self.seqs: list[int] = []
+        self.closed: list[RunState] = []
+        self._happens = happens
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        self.phases.append(state.phase.value)
+        self.seqs += [record.seq for record in records]
+        self._happens(len(self.phases))
+
+    def say(self, message: str) -> None:
+        raise AssertionError(message)
+
+    def close(self, state: RunState) -> None:
+        self.closed.append(state)
+
+
+def grow(told: History, folder: RunFolder) -> Callable[[int], None]:
+    """One more event after each look."""
+    lines = told.text.splitlines(keepends=True)
+
+    def happens(look: int) -> None:
+        folder.events.write_text("".join(lines[:look]))
+
+    return happens
+
+
+def test_each_event_is_shown_once_up_to_the_end(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    told = killed()
+    view = Witness(grow(told, folder))
+    state = Follower(folder, view, poll=0.0).run()
+    assert state == told.state
+    assert view.seqs == [record.seq for record in told.records]
+    assert view.phases[-1] == "failed"
+    assert view.closed == [state]
+
+
+def test_a_run_without_a_lead_ends_as_lost(tmp_path: Path):
+    folder = running().write(tmp_path)
+    view = Witness()
+    state = Follower(folder, view, broken=lambda: "every agent has ended", poll=0.0, ask=0.0).run()
+    assert state.phase is RunPhase.LOST
+    assert state.end is not None
+    assert (state.end.exit_code, state.end.cause) == (
+        3,
+        "its lead is gone and nobody wrote how it ended: every agent has ended",
+    )
+    assert {task.phase for task in state.tasks.values()} == {TaskPhase.LOST}
+    assert view.phases == ["lost"]
+
+
+def test_an_end_written_before_the_processes_went_is_the_end(tmp_path: Path):
+    folder = running().write(tmp_path)
+
+    def broken() -> str:
+        folder.events.write_text(killed().text)
+        return "every agent has ended"
+
+    assert Follower(folder, Witness(), broken=broken, poll=0.0, ask=0.0).run().phase is RunPhase.FAILED
+
+
+def test_lines_that_could_not_be_read_are_told_at_the_end(tmp_path: Path):
+    folder = killed().write(tmp_path)
+    folder.events.write_text("junk\n" + folder.events.read_text())
+    state = Follower(folder, Witness(), poll=0.0).run()
+    assert [note.message for note in state.notes] == [
+        "1 line of events.jsonl could not be read: torn, or of a newer phalanx"
+    ]
+
+
+def test_an_interrupted_view_is_closed(tmp_path: Path):
+    folder = running().write(tmp_path)
+
+    def interrupt(look: int) -> None:
+        if look == 3:
+            raise KeyboardInterrupt
+
+    view = Witness(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Follower(folder, view, poll=0.0).run()
+    assert [state.phase for state in view.closed] == [RunPhase.RUNNING]
+
+
+def entry(folder: RunFolder, lead: str = "127.0.0.1:9") -> Entry:
+    return Entry(
+        run=folder.run, folder=str(folder.path), engine="local", lead=lead, token="t", created=5.0, launcher=1
+    )
+
+
+def test_a_lead_must_be_silent_twice_to_count_as_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    answers = iter([True, False, True, False, False])
+    monkeypatch.setattr(people, "alive", lambda lead, token: next(answers))
+    broken = broken_after(entry(running().write(tmp_path)))
+    assert [broken() for _ in range(5)] == [None, None, None, None, "no lead answers at 127.0.0.1:9"]
+
+
+def test_standing_is_what_the_records_say_while_somebody_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = running().write(tmp_path)
+    monkeypatch.setattr(people, "alive", lambda lead, token: True)
+    assert standing(entry(folder)).phase is RunPhase.RUNNING
+    monkeypatch.setattr(people, "alive", lambda lead, token: False)
+    found = standing(entry(folder))
+    assert found.phase is RunPhase.LOST
+    assert found.ended == found.tasks[min(found.tasks)].listening  # the last that was heard of it
+    assert standing(entry(killed().write(tmp_path))).phase is RunPhase.FAILED
+
+
+def test_a_run_known_by_its_folder_alone_is_lost_unless_it_has_ended(tmp_path: Path):
+    found = standing(entry(running().write(tmp_path), lead=""))
+    assert found.phase is RunPhase.LOST
+    assert "does not know where it is led" in (found.end.cause if found.end else "")
+
+
+def test_lost_leaves_ended_tasks_as_they_are():
+    state = lost(running().at(5).exited("worker:1", code=3).state, "why", 10.0)
+    assert [task.phase for task in state.tasks.values()] == [TaskPhase.LOST, TaskPhase.FAILED]

@@ -1,0 +1,167 @@
+"""The report in words: golden texts of every way a run can end, and what must be on top."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from builders import DAWN, History, history, killed, running
+from phalanx.names import TaskId
+from phalanx.observe.follow import lost
+from phalanx.observe.ink import Ink
+from phalanx.observe.report import render
+from phalanx.records.folder import RunFolder
+from phalanx.records.report import Report, build_report
+from phalanx.states import RunState
+
+Golden = Callable[[str, str], None]
+
+
+def made(told: History, runs: Path, *, state: RunState | None = None, **logs: str) -> Report:
+    """The report of a history; `logs` are texts by `worker_0_out`."""
+    folder = told.write(runs)
+    for name, text in logs.items():
+        kind, index, stream = name.split("_")
+        path = folder.log(TaskId(kind, int(index)), generation=told.generation, attempt=1, stream=stream)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return build_report(state or told.state, None, folder)
+
+
+def text_of(report: Report, runs: Path, **how: object) -> str:
+    return render(report, **how).replace(str(runs), "RUNS")
+
+
+def test_a_run_that_succeeded(tmp_path: Path, golden: Golden):
+    told = running().at(40).exited("worker:0").succeeded().at(40.5).exited("worker:1")
+    told.ended("succeeded", 0, "worker:0 exited with code 0")
+    report = made(told, tmp_path, worker_0_out="epoch 5\naccuracy 0.972\n", worker_0_err="2026 I tensorflow/core\n")
+    golden("observe/report_succeeded.txt", text_of(report, tmp_path))
+
+
+def test_a_killed_worker_is_on_top_and_its_peer_a_victim(tmp_path: Path, golden: Golden):
+    report = made(killed(), tmp_path, worker_1_out="epoch 1\nepoch 2\n")
+    assert (report.culprit, report.victims, report.exit_code) == ("worker:1", ("worker:0",), 1)
+    text = text_of(report, tmp_path)
+    assert "worker:1 was killed by SIGKILL" in text.splitlines()[1]
+    golden("observe/report_killed.txt", text)
+
+
+def test_what_a_killed_task_said_last_is_what_it_wrote_last_on_either_stream(tmp_path: Path):
+    logs = {"worker_1_err": "W warning of long ago\n", "worker_1_out": "step 41\nstep 42\n"}
+    made(killed(), tmp_path, **logs)
+    folder = RunFolder(tmp_path / "digits-1130-070000")
+    os.utime(folder.log(TaskId("worker", 1), generation=1, attempt=1, stream="err"), (DAWN, DAWN))
+    report = build_report(killed().state, None, folder)
+    assert report.tasks[1].last_lines == ("step 41", "step 42")
+
+
+def test_a_script_that_fails_shows_its_traceback(tmp_path: Path, golden: Golden):
+    said = ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "ValueError: no such \x1b[31mfile"]
+    cause = "worker:0 exited with code 1 3.0 s after its start; its last line was: ValueError: no such file"
+    told = running(hosts=2).at(4.5).exited("worker:0", code=1, said=said).ordered("worker:1", grace=0.5)
+    told.at(5).exited("worker:1", signal=9, stopped=True).culprit("worker:0", cause, "worker:1")
+    told.noted("not listening 300 s after the start: worker:1").ended("failed", 1, cause)
+    golden("observe/report_failed.txt", text_of(made(told, tmp_path), tmp_path))
+
+
+def test_a_run_that_was_stopped(tmp_path: Path, golden: Golden):
+    told = running().at(9).stop("SIGINT to the launcher").ordered(reason="stop requested by SIGINT to the launcher")
+    told.at(9.4).exited("worker:0", code=143, stopped=True).at(19).exited("worker:1", signal=9, stopped=True)
+    told.ended("stopped", 4, "stopped on request (SIGINT to the launcher)")
+    golden("observe/report_stopped.txt", text_of(made(told, tmp_path), tmp_path))
+
+
+def test_a_lost_host_blames_no_task_and_shows_what_fell_with_it(tmp_path: Path, golden: Golden):
+    told = running(workers=3, hosts=2).at(30).lost(1).ordered("worker:0", "worker:2", grace=0.5)
+    told.at(30.6).exited("worker:0", "worker:2", signal=9, stopped=True)
+    cause = "host n1 (agent 1) was lost: its agent no longer answers"
+    hint = "look at that host; tasks on it were ended by its reaper"
+    told.culprit(None, cause, "worker:0", "worker:1", "worker:2", host=1, kind="infrastructure", hint=hint)
+    told.ended("failed", 3, cause)
+    report = made(told, tmp_path, worker_1_err="step 41\nstep 42\n")
+    golden("observe/report_host_lost.txt", text_of(report, tmp_path))
+
+
+def test_a_task_that_could_not_start(tmp_path: Path, golden: Golden):
+    told = history().at(0.5).joined().at(1).bound().refused("worker:0", "pyhton: no such program").started("worker:1")
+    cause = "worker:0 could not start: pyhton: no such program"
+    told.ordered("worker:1", grace=0.5).at(1.6).exited("worker:1", signal=15, stopped=True)
+    told.culprit("worker:0", cause, "worker:1", hint="`phalanx plan` shows the command and the interpreter")
+    told.ended("failed", 2, cause)
+    golden("observe/report_not_started.txt", text_of(made(told, tmp_path), tmp_path))
+
+
+def test_hosts_that_never_came(tmp_path: Path, golden: Golden):
+    cause = "1 of 2 hosts joined within 300 s"
+    told = history(hosts=2).at(1).joined().at(300).culprit(None, cause, kind="infrastructure").ended("failed", 3, cause)
+    golden("observe/report_no_hosts.txt", text_of(made(told, tmp_path), tmp_path))
+
+
+def test_a_run_without_a_lead_says_what_to_do(tmp_path: Path, golden: Golden):
+    told = running()
+    state = lost(told.state, "no lead answers at 127.0.0.1:4711", DAWN + 60)
+    golden("observe/report_lost.txt", text_of(made(told, tmp_path, state=state), tmp_path))
+
+
+def test_a_run_that_goes_on(tmp_path: Path, golden: Golden):
+    golden("observe/report_running.txt", text_of(made(running(), tmp_path), tmp_path))
+
+
+def test_of_a_thousand_tasks_the_failed_ones_come_first(tmp_path: Path):
+    told = running(workers=1000).at(5).exited("worker:717", code=1, said=["Boom"])
+    told.exited("worker:900", code=1, said=["Collective ops is aborted by"])
+    told.culprit("worker:717", "worker:717 exited with code 1", "worker:900", *[f"worker:{n}" for n in range(50)])
+    told.ended("failed", 1, "worker:717 exited with code 1")
+    lines = text_of(made(told, tmp_path), tmp_path).splitlines()
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith("  task ")) + 1 :]
+    assert table[0].split()[0] == "worker:717"
+    assert table[1].split()[0] == "worker:900"
+    assert "… and 960 more" in "\n".join(table)
+    assert "victims: 51 tasks (worker:900 … worker:49)" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [20, 60, 100])
+def test_no_line_of_the_table_is_wider_than_the_terminal(tmp_path: Path, width: int):
+    told = running().at(9).exited("worker:0", code=1, said=["x" * 500])
+    text = render(made(told, tmp_path, worker_1_out="y" * 500), width=width)
+    start = text.index("  task ")
+    head = text[start:].splitlines()[0]
+    for line in text[start:].splitlines()[:3]:
+        assert len(line) <= max(width, len(head))
+
+
+def test_brief_is_result_cause_and_next_step(tmp_path: Path):
+    text = text_of(made(killed(), tmp_path), tmp_path, brief=True)
+    assert "task " not in text
+    assert text.splitlines()[-1].endswith("phalanx logs digits-1130-070000 --merged")
+
+
+def test_colour_only_where_asked(tmp_path: Path):
+    report = made(killed(), tmp_path)
+    assert "\x1b" not in render(report)
+    assert "\x1b[" in render(report, ink=Ink(on=True))
+
+
+def test_what_looks_like_a_credential_is_taken_out(tmp_path: Path):
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    told = running().at(9).exited("worker:0", code=1, said=[f"denied for {key}"]).noted(f"key {key}")
+    told.culprit("worker:0", f"worker:0 said {key}").ended("failed", 1, f"worker:0 said {key}")
+    report = made(told, tmp_path, worker_1_out=f"using {key}\n")
+    assert key not in str(report.to_json())
+    assert report.tasks[1].last_output.startswith("using ")
+
+
+def test_the_json_report_has_every_field(tmp_path: Path):
+    data = json.loads(json.dumps(made(killed(), tmp_path, worker_0_err="1\n2\n").to_json()))
+    assert data["version"] == 1
+    assert data["result"] == "failed"
+    assert data["duration"] == 7.5
+    task = data["tasks"][1]
+    assert (task["task"], task["part"], task["signal"], task["exit_code"]) == ("worker:1", "culprit", "SIGKILL", None)
+    assert (task["started"], task["ended"], task["duration"]) == (DAWN + 1.5, DAWN + 7.25, 5.75)
+    assert data["tasks"][0]["logs"] == [{"path": "logs/worker_0/g1.a1.err", "bytes": 4}]
+    assert task["first_step"] is None

@@ -1,0 +1,91 @@
+"""Three ways to start one program with one identity: plain, cold (our sitecustomize rides along), standby."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import select
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import phalanx.runtime.boot
+from phalanx.agent.standby import Standby, boot_env
+from phalanx.script.imports import imports_of
+
+BOOT = str(Path(phalanx.runtime.boot.__file__).parent)
+PATIENCE = 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What anybody can see of a program that has ended."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+
+def plain(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, str], cwd: Path) -> Outcome:
+    return _finish(_popen(argv, {**env, **identity}, cwd))
+
+
+def cold(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, str], cwd: Path) -> Outcome:
+    whole = {**env, **identity}
+    return _finish(_popen(argv, {**whole, **boot_env(whole, BOOT)}, cwd))
+
+
+def standby(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, str], cwd: Path) -> Outcome:
+    with waiting(argv, env=env, cwd=cwd) as (process, one):
+        assert await_ready(one) or process.poll() is not None
+        one.go(identity)
+        return _finish(process)
+
+
+@contextmanager
+def waiting(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, imports: Sequence[str] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], Standby]]:
+    """A standby of `argv` on its way; ended, if it has not, when the block is."""
+    one = Standby(boot=BOOT, imports=imports_of(argv, cwd) if imports is None else imports)
+    for number, fd in one.fds.items():
+        os.dup2(fd, number, inheritable=True)
+    process = _popen(argv, {**env, **one.env(env)}, cwd, tuple(one.fds))
+    for number in one.fds:
+        os.close(number)
+    one.started()
+    try:
+        yield process, one
+    finally:
+        one.discard()
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def await_ready(one: Standby) -> bool:
+    """Wait without a loop until it is ready (True) or has ended (False)."""
+    if one.ready:
+        return True
+    if one._is_ready is None:
+        assert select.select([one._ready], [], [], PATIENCE)[0], "neither ready nor ended"
+    return one.ready
+
+
+def _popen(argv: Sequence[str], env: Mapping[str, str], cwd: Path, fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=fds,
+        start_new_session=True,
+    )
+
+
+def _finish(process: subprocess.Popen[bytes]) -> Outcome:
+    out, err = process.communicate(timeout=PATIENCE)
+    return Outcome(code=process.returncode, out=out, err=err)
