@@ -67,7 +67,7 @@ def test_an_interrupt_stops_all_and_says_so(here):
     launcher.send_signal(signal.SIGINT)
     out, err = launcher.communicate(timeout=30)
     assert launcher.returncode == 4
-    assert "stopping all tasks" in err
+    assert "SIGINT: stopping all tasks" in out + err
     assert here.report()["result"] == "stopped"
     here.gone(within=3)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
-import select
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,12 +65,8 @@ def waiting(
 
 
 def await_ready(one: Standby) -> bool:
-    """Wait without a loop until it is ready (True) or has ended (False)."""
-    if one.ready:
-        return True
-    if one._is_ready is None:
-        assert select.select([one._ready], [], [], PATIENCE)[0], "neither ready nor ended"
-    return one.ready
+    """Wait until it is ready (True) or has ended (False)."""
+    return asyncio.run(asyncio.wait_for(one.wait_ready(), PATIENCE))
 
 
 def _popen(argv: Sequence[str], env: Mapping[str, str], cwd: Path, fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:

@@ -111,7 +111,9 @@ class PortHolder:
                 return None
             raise PlaceError(
                 f"port {port} of {self._address} cannot be bound on this host: {wrong.strerror}",
-                hint="ports below 1024 are for root; choose others with --ports A-B" if port < _ANYWHERE.start else None,
+                hint="ports below 1024 are for root; choose others with --ports A-B"
+                if port < _ANYWHERE.start
+                else None,
             ) from wrong
         return sock
 

@@ -114,11 +114,11 @@ def _exec(request: Request, pipe: int, parent: int) -> Failure:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123 - no pathlib here
             file.write(str(request.oom_score_adj))
     if request.cpus:
-        try:
-            os.sched_setaffinity(0, request.cpus)
-        except OSError as wrong:
-            cpus = ",".join(map(str, request.cpus))
-            return _failure(wrong, "", f"cannot be bound to CPUs {cpus}: not among those this host lets us use")
+        allowed = os.sched_getaffinity(0)
+        if not allowed.issuperset(request.cpus):  # the kernel would use those of them that are, and say nothing
+            cpus, ours = (",".join(map(str, sorted(some))) for some in (request.cpus, allowed))
+            return Failure(errno.EINVAL, "", f"cannot be bound to CPUs {cpus}: this host lets us use {ours}")
+        os.sched_setaffinity(0, request.cpus)
     _place_files(request.files, pipe)
     try:
         os.chdir(request.cwd)

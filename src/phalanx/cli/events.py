@@ -15,7 +15,7 @@ from phalanx.observe.follow import Follower
 from phalanx.observe.standing import ASK, broken_after
 from phalanx.observe.words import describe, stamp
 from phalanx.records.index import LAST
-from phalanx.records.reader import Tail, fold_on
+from phalanx.records.reader import Tail, fold_on, with_skipped
 from phalanx.redact import redact
 from phalanx.states import RunState
 
@@ -42,8 +42,8 @@ def events(
     records = tail.poll()
     tail.close()
     lines.update(fold_on(RunState(), records), records)
-    if tail.skipped:
-        sys.stderr.write(f"phalanx: {tail.skipped} lines could not be read: torn, or of a newer phalanx\n")
+    for note in with_skipped(RunState(), tail.skipped, entry.files.events.name).notes:
+        sys.stderr.write(f"phalanx: {note.message}\n")
     return 0
 
 

@@ -50,7 +50,7 @@ def answer(
     elif output == "github":
         shown = formats.as_github(findings)
     elif output == "sarif":
-        rules = {rule.id: rule.message for rule in (*CHECK_RULES, *AGREE_RULES)}
+        rules = {rule.id: rule.message for rule in CHECK_RULES} | {rule.id: rule.message for rule in AGREE_RULES}
         shown = formats.as_sarif(findings, rules, version=phalanx.__version__)
     else:
         shown = formats.as_text(findings, texts, colour=colourful()) or "".join(f"{line}\n" for line in fine)

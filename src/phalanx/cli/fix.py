@@ -14,7 +14,6 @@ from cyclopts import Parameter
 from phalanx.cli import findings, sources
 from phalanx.errors import InputError
 from phalanx.tfconfig import formats
-from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.fix import Fixed
 from phalanx.tfconfig.fix import fix as mend
 
@@ -72,7 +71,7 @@ def _files(given: Sequence[sources.Source]) -> list[Path]:
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Replace a file at one stroke, its first bytes kept as FILE.bak; mode kept. Raises InputError, changing nothing."""
+    """Replace a file at one stroke, its first bytes kept as FILE.bak; mode kept. Raises InputError, then unchanged."""
     backup = _backup(path)
     try:
         _keep(path, backup)

@@ -69,7 +69,7 @@ def logs(
         generation=generation,
         streams=("err",) if err else ("out",) if out or raw else _BOTH,
     )
-    start = parse_since(since, time.time()) if since is not None else 0
+    start = parse_since(since, time.time()) if since is not None else None
     say = _printer(chosen.tasks, times=merged, names=merged or len(chosen.tasks) > 1, json=json)
     if follow:
         view = _FollowRaw(chosen) if raw else _FollowLines(chosen, say, start)
@@ -124,7 +124,7 @@ def _printer(tasks: Sequence[TaskId], *, times: bool, names: bool, json: bool) -
     return as_json if json else as_text
 
 
-def _one_by_one(chosen: _Chosen, state: RunState, since: int) -> None:
+def _one_by_one(chosen: _Chosen, state: RunState, since: int | None) -> None:
     """Task by task, the first to fail before the others."""
     first = state.culprit.task if state.culprit else None
     ink = Ink.of(sys.stdout)
@@ -143,7 +143,7 @@ def _one_by_one(chosen: _Chosen, state: RunState, since: int) -> None:
 class _FollowLines:
     """A view of the logs alone, as they grow."""
 
-    def __init__(self, chosen: _Chosen, say: Print, since: int) -> None:
+    def __init__(self, chosen: _Chosen, say: Print, since: int | None) -> None:
         self._chosen, self._say = chosen, say
         self._growing = timeline.Growing(since=since)
         self._state: RunState | None = None

@@ -59,7 +59,9 @@ def read(inputs: Sequence[str]) -> tuple[Source, ...]:
         return (Source(path=VARIABLE, text=_variable()),)
     for name in inputs:
         if name.startswith("-") and name != STDIN:
-            raise InputError(f"unknown option {name}", hint="--help shows the options; a file of that name is ./" + name)
+            raise InputError(
+                f"unknown option {name}", hint="--help shows the options; a file of that name is ./" + name
+            )
     if inputs.count(STDIN) > 1:
         raise InputError("`-` is given twice, but standard input can be read once")
     return tuple(source for name in inputs for source in _named(name))

@@ -21,11 +21,10 @@ _LAST = 2048
 class GrowingFile:
     """A log that is being written. `read` gives what is new up to the last whole line."""
 
-    def __init__(self, path: Path, *, at: int = 0, step: int | None = None) -> None:
-        """`at` is the first byte of interest, `step` replaces `STEP`; the file may come into being later."""
-        self._path, self._fd, self._step = path, -1, step
-        #: The first byte that has not been given yet.
-        self.at = at
+    def __init__(self, path: Path) -> None:
+        """Starts at the beginning; the file may come into being later."""
+        self._path, self._fd = path, -1
+        self._at = 0  # the first byte that has not been given yet
 
     def read(self, *, last: bool = False) -> bytes:
         """New whole lines, at most `STEP` bytes; with `last` the unended line at the end as well. Empty: no news.
@@ -37,12 +36,11 @@ class GrowingFile:
                 self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return b""
-        step = self._step or STEP
-        data = os.pread(self._fd, step, self.at)
+        data = os.pread(self._fd, STEP, self._at)
         whole = data.rfind(b"\n") + 1
-        if (not whole and len(data) >= LONGEST) or (last and len(data) < step):
+        if (not whole and len(data) >= LONGEST) or (last and len(data) < STEP):
             whole = len(data)
-        self.at += whole
+        self._at += whole
         return data[:whole]
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Which byte of a log came when: the records beside it, and a reader that gives lines their time.
 
-The index is a row of 16-byte records, little endian: u64 offset, u64 Unix time in ns. Every byte from `offset` up to the
-next record's was read at that time, to about 10 ms. A record whose offset has the top bit set is a gap: at that offset
-of the log so many bytes (the second number) are missing, since the disk took none.
+The index is a row of 16-byte records, little endian: u64 offset, u64 Unix time in ns. Every byte from `offset` up to
+the next record's was read at that time, to about 10 ms. A record whose offset has the top bit set is a gap: at that
+offset of the log so many bytes (the second number) are missing, since the disk took none.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class TimeIndex:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, where: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -93,7 +95,7 @@ class TimeIndex:
         return tuple((offset & ~GAP, missing) for offset, missing in records if offset & GAP)
 
     def lines(self, offset: int = 0, *, since: int | None = None, final: bool = False) -> Iterator[Line]:
-        """The lines from `offset` on, or the first line with a byte read at `since` (Unix ns) or later, up to what is there.
+        """The lines from `offset` on, or from the first one read in part at `since` (Unix ns) or later, to the end now.
 
         `offset` is the start of a line, such as `Line.end`. An unfinished last line is kept for the next call, unless
         `final`. To follow a growing log, call again with the `end` of the last line.

@@ -110,9 +110,9 @@ def _texts(explanation: Explanation, host: Host, shown: set[TaskId], ranks: dict
     for member in members:
         mark = pen.chief if member.task == explanation.chief else " "
         rank = f"  rank {ranks[member.task]}" if member.task in ranks and explanation.strategy != "ps" else ""
-        port = member.address.rpartition(":")[2] if ":" in member.address else "no port"
+        port = "no port" if member.port is None else f":{member.port}"
         here = f"  {pen.here}" if member.task == explanation.config.task else ""
-        texts.append(f"{mark} {member.task!s:<{names}}  :{port}{rank}{here}")
+        texts.append(f"{mark} {member.task!s:<{names}}  {port}{rank}{here}")
     return texts
 
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from phalanx.names import TaskId
 from phalanx.tfconfig.address import read
-from phalanx.tfconfig.check import check
+from phalanx.tfconfig.check import STRATEGIES, check, infer
 from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.model import Cluster, TfConfig
-from phalanx.tfconfig.parse import parse
+from phalanx.tfconfig.parse import Parsed, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-Strategy = Literal["auto", "mwms", "ps", "estimator"]
-
 #: What each strategy is called when people read about it.
-STRATEGIES: Mapping[Strategy, str] = MappingProxyType(
+_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "mwms": "MultiWorkerMirroredStrategy",
         "ps": "ParameterServerStrategy (V2)",
@@ -51,10 +49,11 @@ _TYPE_DIALECTS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """A task and its `host:port` as written."""
+    """A task, its address as written, and the port of it where that can be told."""
 
     task: TaskId
     address: str
+    port: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +68,7 @@ class Host:
 class Verdict:
     """Whether a strategy accepts this TF_CONFIG; `why` holds a reason for each no."""
 
-    strategy: Strategy
+    strategy: str
     accepts: bool
     why: tuple[str, ...] = ()
 
@@ -83,7 +82,7 @@ class Explanation:
     """
 
     config: TfConfig
-    strategy: Strategy
+    strategy: str
     chief: TaskId | None
     replicas: tuple[TaskId, ...]
     counts: Mapping[str, int]
@@ -101,9 +100,7 @@ class Explanation:
         yield "What starts where", tuple(self._starts())
         yield (
             "Which strategies accept it",
-            tuple(
-                f"{STRATEGIES[v.strategy]}: {'yes' if v.accepts else 'no: ' + '; '.join(v.why)}" for v in self.verdicts
-            ),
+            tuple(f"{_NAMES[v.strategy]}: {'yes' if v.accepts else 'no: ' + '; '.join(v.why)}" for v in self.verdicts),
         )
         if self.evaluator:
             yield "The evaluator", (self.evaluator,)
@@ -126,6 +123,16 @@ class Explanation:
             "notes": list(self.notes),
         }
 
+    def _accepted(self) -> Iterator[str]:
+        """What every strategy refuses is said once."""
+        common = [why for why in self.verdicts[0].why if all(why in verdict.why for verdict in self.verdicts)]
+        if common:
+            yield f"None, because of this: {'; '.join(common)}"
+        for verdict in self.verdicts:
+            own = [why for why in verdict.why if why not in common]
+            yes = "nothing else against it" if common else "yes"
+            yield f"{_NAMES[verdict.strategy]}: {'no: ' + '; '.join(own) if own else yes}"
+
     def _starts(self) -> Iterator[str]:
         shown = self.hosts if len(self.hosts) <= NAMED else (*self.hosts[: NAMED - 2], self.hosts[-1])
         for host in shown:
@@ -136,14 +143,15 @@ class Explanation:
             yield "one process, wherever you start it"
 
 
-def explain(config: TfConfig, *, strategy: Strategy = "auto", tf_version: str | None = None) -> Explanation:
+def explain(config: TfConfig, *, strategy: str = "auto", tf_version: str | None = None) -> Explanation:
     """Say what TensorFlow makes of `config`.
 
-    `strategy` is auto, mwms, ps or estimator; `tf_version` such as `2.21`. Never raises on a config that `parse` gave:
-    what is wrong with it appears as the reasons why a strategy refuses it.
+    `strategy` is auto, mwms, ps or estimator, `tf_version` such as `2.21`; InputError for others, as `check` raises it.
+    What is wrong with a config appears as the reasons why a strategy refuses it.
     """
     cluster = config.cluster or Cluster(jobs={})
-    meant = _meant(cluster) if strategy == "auto" else strategy
+    parsed = parse(json.dumps(config.to_json()))
+    meant = infer(parsed) if strategy == "auto" else strategy
     replicas = tuple(t for t in cluster.replicas() if not (meant == "ps" and t.type == "chief"))
     return Explanation(
         config=config,
@@ -154,7 +162,7 @@ def explain(config: TfConfig, *, strategy: Strategy = "auto", tf_version: str | 
         training=tuple(_training(cluster, replicas, meant)),
         waits=tuple(_waits(cluster, replicas, meant)),
         hosts=_hosts(cluster),
-        verdicts=_verdicts(config, tf_version),
+        verdicts=_verdicts(parsed, tf_version),
         evaluator=_evaluator(config, cluster, meant),
         notes=tuple(_notes(config, cluster)),
     )
@@ -169,41 +177,43 @@ def spell(tasks: Sequence[TaskId]) -> str:
     return ", ".join(parts)
 
 
-def _meant(cluster: Cluster) -> Strategy:
-    return "ps" if cluster.jobs.get("ps") else "mwms"
-
-
 def _count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def _training(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: Strategy) -> Iterator[str]:
+def _servers(cluster: Cluster) -> str:
+    n = len(cluster.jobs.get("ps", {}))
+    return f"{_count(n, 'parameter server')} {'holds' if n == 1 else 'hold'} the variables."
+
+
+def _training(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: str) -> Iterator[str]:
     """R22: how chief and worker counts combine."""
     if not cluster.jobs:
         yield "No cluster: TensorFlow trains alone, as 1 replica, and says nothing about it."
         return
     if strategy == "ps":
-        yield f"{_count(len(replicas), 'worker')} train, each at its own pace: {spell(replicas) or 'none'}."
+        trains = "trains" if len(replicas) == 1 else "train, each at its own pace"
+        yield f"{_count(len(replicas), 'worker')} {trains}: {spell(replicas) or 'none'}."
         if cluster.jobs.get("chief"):
             yield f"{cluster.chief} coordinates: it runs the script, hands out the steps and does not train itself."
         else:
             yield "Nobody coordinates: ParameterServerStrategy needs a chief."
-        yield f"{_count(len(cluster.jobs.get('ps', {})), 'parameter server')} hold the variables."
+        yield _servers(cluster)
         return
     ranks = (
         ", ".join(f"{task} is rank {rank}" for rank, task in enumerate(replicas))
         if len(replicas) <= NAMED
         else f"{spell(replicas)} are ranks 0 to {len(replicas) - 1:,}"
     )
-    yield f"{_count(len(replicas), 'training replica')}: {ranks or 'none'}" + "."
+    yield f"{_count(len(replicas), 'training replica')}: {ranks or 'none'}."
     if cluster.chief is not None:
         why = "" if cluster.chief.type == "chief" else ", for the cluster names no chief"
         yield f"{cluster.chief} is the chief{why}: it saves the model and writes the summaries."
     if strategy == "estimator" and cluster.jobs.get("ps"):
-        yield f"{_count(len(cluster.jobs['ps']), 'parameter server')} hold the variables."
+        yield _servers(cluster)
 
 
-def _waits(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: Strategy) -> Iterator[str]:
+def _waits(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: str) -> Iterator[str]:
     """How each strategy behaves, measured on TensorFlow 2.21 (facts 1-4)."""
     ps = bool(cluster.jobs.get("ps"))
     if strategy == "ps":
@@ -227,23 +237,25 @@ def _waits(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: Strategy) -
 def _hosts(cluster: Cluster) -> tuple[Host, ...]:
     hosts: dict[str, list[Member]] = {}
     for task in cluster.tasks():
-        address = cluster.jobs[task.type][task.index]
-        hosts.setdefault(read(address).host or address, []).append(Member(task=task, address=address))
+        text = cluster.jobs[task.type][task.index]
+        address = read(text)
+        hosts.setdefault(address.host or text, []).append(Member(task=task, address=text, port=address.port))
     return tuple(Host(name=name, members=tuple(members)) for name, members in hosts.items())
 
 
-def _verdicts(config: TfConfig, tf_version: str | None) -> tuple[Verdict, ...]:
+def _verdicts(parsed: Parsed, tf_version: str | None) -> tuple[Verdict, ...]:
     """The rules of `check` decide, so that the two verbs never disagree."""
-    parsed = parse(json.dumps(config.to_json()))
     verdicts = []
     for strategy in STRATEGIES:
         found = check(parsed, strategy=strategy, tf_version=tf_version)
         why = tuple(dict.fromkeys(f.message.rstrip(".") for f in found if f.severity is Severity.ERROR))
+        if strategy == "ps" and parsed.case.cluster is None:
+            why = (*why, "it has no cluster to coordinate")  # ValueError: Cluster spec must be non-empty
         verdicts.append(Verdict(strategy=strategy, accepts=not why, why=why))
     return tuple(verdicts)
 
 
-def _evaluator(config: TfConfig, cluster: Cluster, strategy: Strategy) -> str:
+def _evaluator(config: TfConfig, cluster: Cluster, strategy: str) -> str:
     """R01-R03: each document says something else about the evaluator."""
     listed, own = bool(cluster.jobs.get("evaluator")), config.task is not None and config.task.type == "evaluator"
     if not listed and not own:

@@ -125,7 +125,7 @@ def _one(finding: Finding, line: str, *, colour: bool) -> list[str]:
         shown, before, under = _window(line, place.column - 1, place.length)
         margin = f"{place.line:>5} | "
         out += [f"{margin}{shown}", f"{'':>5} | {' ' * before}{paint('^' * under)}"]
-    for title, text in (("TensorFlow", finding.consequence), ("fix", finding.fix), ("source", finding.source)):
+    for title, text in (("then", finding.consequence), ("fix", finding.fix), ("source", finding.source)):
         if text:
             out.append(f"  {title}: {printable(text)}")
     return out
