@@ -21,6 +21,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 nitpicky = True
 highlight_language = "text"
+smartquotes = False  # `--debug` must stay two dashes where a docstring says it without backticks
 
 html_theme = "furo"
 html_title = "phalanx"

@@ -66,7 +66,9 @@ def host_lists(draw, *, least: int = 1, most: int = 4) -> list[Host]:
         Host(
             id=number,
             name=f"n{number}",
-            address=draw(st.sampled_from([f"10.0.{number // 256}.{number % 256}", f"n{number}.example", f"fd00::{number}"])),
+            address=draw(
+                st.sampled_from([f"10.0.{number // 256}.{number % 256}", f"n{number}.example", f"fd00::{number}"])
+            ),
             ports=tuple(range(22000, 22030)),
             cpus=draw(st.integers(1, 128)),
             folder=f"/runs/n{number}",

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import io
 import pkgutil
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import rich.console
@@ -29,11 +30,16 @@ HELP_WIDTH = 100
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; cells may hold inline Markdown, no line breaks."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
-    )
+    """A Markdown table; cells may hold code in backticks, and are plain text otherwise."""
+    lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def plain(text: str) -> str:
+    """Markdown that shows `text` as it is, but for code in backticks."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
+    escaped = [re.sub(r"([*_<\[\]])", r"\\\1", part) if number % 2 == 0 else part for number, part in enumerate(parts)]
+    return "`".join(escaped)
 
 
 def sentence(thing: object) -> str:
@@ -42,9 +48,10 @@ def sentence(thing: object) -> str:
 
 
 def every_module() -> None:
-    """Import all of phalanx, so that each subclass is known."""
+    """Import all of phalanx, so that each subclass is known; but for what acts when imported."""
     for module in pkgutil.walk_packages(phalanx.__path__, "phalanx."):
-        importlib.import_module(module.name)
+        if not module.name.startswith(("phalanx.__main__", "phalanx.runtime.")):
+            importlib.import_module(module.name)
 
 
 def below(base: type) -> list[type]:
@@ -54,10 +61,11 @@ def below(base: type) -> list[type]:
 
 def rules() -> str:
     """The table of offline rules on one TF_CONFIG, and of those on several."""
-    from phalanx.tfconfig import agree, check  # noqa: PLC0415 - a page is made from what it needs and no more
+    from phalanx.tfconfig.agree import RULES as SEVERAL  # noqa: PLC0415 - a page is made from what it needs and no more
+    from phalanx.tfconfig.check import RULES as ONE  # noqa: PLC0415 - as above
 
     parts = []
-    for title, rows in ("One TF_CONFIG", check.RULES), ("Several nodes", agree.RULES):
+    for title, rows in ("One TF_CONFIG", ONE), ("Several nodes", SEVERAL):
         cells = [
             [f"`{rule.id}`", rule.severity.value, rule.message, rule.consequence, rule.fix, rule.source]
             for rule in rows
@@ -90,9 +98,9 @@ def declaration() -> str:
     from phalanx.job.schema import schema  # noqa: PLC0415 - as above
 
     document = schema()
-    parts = ["### The job", _properties(document)]
+    parts = ["## The job", _properties(document)]
     for name, part in sorted(document.get("$defs", {}).items()):
-        parts += [f"### {name}", part.get("description", ""), _properties(part)]
+        parts += [f"## {name}", part.get("description", ""), _properties(part)]
     return "\n\n".join(parts)
 
 
@@ -113,8 +121,9 @@ def _kind(value: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(kinds))
     if value.get("type") == "array":
         return f"list of {_kind(value.get('items', {}))}"
-    if value.get("type") == "object" and isinstance(value.get("additionalProperties"), dict):
-        return f"map of {_kind(value['additionalProperties'])}"
+    kinds = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
+    if value.get("type") == "object" and isinstance(kinds[0], dict):
+        return f"map of {_kind(kinds[0])}"
     return str(value.get("type", "any"))
 
 

@@ -72,7 +72,9 @@ def test_mistakes_come_in_the_order_of_the_file():
 
 def test_no_complaint_speaks_the_validators_jargon():
     text = "\n".join(said(WRONG))
-    assert not [word for word in ("Input should", "dictionary", "valid", "instance", "pydantic", "None") if word in text]
+    assert not [
+        word for word in ("Input should", "dictionary", "valid", "instance", "pydantic", "None") if word in text
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,9 @@ def test_a_slip_is_answered_with_what_was_meant(line, message):
 
 
 def test_a_missing_command_says_how_to_write_one():
-    assert said("name: ctr\n") == ["job.yaml:1:1: `command` is missing; say what each task runs: command: [python, train.py]"]
+    assert said("name: ctr\n") == [
+        "job.yaml:1:1: `command` is missing; say what each task runs: command: [python, train.py]"
+    ]
 
 
 def test_an_empty_command_points_at_the_empty_key():
@@ -109,7 +113,10 @@ def test_a_sentence_for_a_command_is_shown_as_the_list():
 
 
 def test_a_key_with_nothing_after_it_counts_as_not_written():
-    assert parse("command: [train.py]\nenv:\nhealth:\ncheckpoint: ~\n", "job.yaml").job == parse("command: [train.py]\n", "j.yml").job
+    assert (
+        parse("command: [train.py]\nenv:\nhealth:\ncheckpoint: ~\n", "job.yaml").job
+        == parse("command: [train.py]\n", "j.yml").job
+    )
 
 
 @pytest.mark.parametrize(("text", "what"), [("- 1\n", "a list"), ("hello\n", "one word"), ("3\n", "one word")])

@@ -61,7 +61,10 @@ def test_keys_written_twice_are_all_named_with_their_first_line():
     [
         ("a: [1\nb: 2", "job.yaml:1:4: the list that starts with `[` is not closed with `]`"),
         ("a: {b: 1\nc: 2", "job.yaml:1:4: the mapping that starts with `{` is not closed with `}`"),
-        ("a: b: c\n", "job.yaml:1:5: this `:` comes as a surprise; quote the value, or indent the line as its neighbours"),
+        (
+            "a: b: c\n",
+            "job.yaml:1:5: this `:` comes as a surprise; quote the value, or indent the line as its neighbours",
+        ),
         ("\ta: 1\n", "job.yaml:1:1: a tab indents this line; YAML wants spaces"),
         ("a: @x\n", "job.yaml:1:4: a value cannot start with `@`; quote it"),
         ("a: 'x\nb: 2\n", "job.yaml:1:4: a quote is opened and never closed"),
@@ -104,9 +107,17 @@ def test_a_value_that_contains_itself_is_one_clear_error():
     assert "nested too deeply" in refused("a: &a\n  b: *a\n")
 
 
-@pytest.mark.parametrize("path", ["job.yaml", "job.json"])
-def test_deep_nesting_is_one_clear_error(path):
-    assert "nested too deeply" in refused("[" * 20_000, path)
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("[" * 500, "job.yaml"),
+        ("[" * 50 + "]" * 50, "job.yaml"),
+        ("- " * 9_000, "job.yaml"),
+        ("[" * 99_999, "job.json"),
+    ],
+)
+def test_deep_nesting_is_one_clear_error(text, path):
+    assert "nested too deeply" in refused(text, path)
 
 
 def test_aliases_are_welcome():

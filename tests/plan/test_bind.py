@@ -28,7 +28,14 @@ def role(kind: str, count: int = 1, **more) -> Role:
 
 def hosts(count: int, *, ports: int = 9, gpus: int = 0) -> list[Host]:
     return [
-        Host(id=i, name=f"n{i}", address=f"10.0.0.{i}", ports=tuple(range(22000, 22000 + ports)), gpus=gpus, folder=f"/r{i}")
+        Host(
+            id=i,
+            name=f"n{i}",
+            address=f"10.0.0.{i}",
+            ports=tuple(range(22000, 22000 + ports)),
+            gpus=gpus,
+            folder=f"/r{i}",
+        )
         for i in range(count)
     ]
 
@@ -177,7 +184,9 @@ def test_where_no_proxy_is_set_the_variables_stay_as_they_are():
 
 
 def test_placeholders_are_filled_and_other_braces_are_the_users():
-    worker = dataclasses.replace(role("worker", 2), command=("x", "{checkpoint}/{run}", "{lr}"), env={"D": "{task_dir}"})
+    worker = dataclasses.replace(
+        role("worker", 2), command=("x", "{checkpoint}/{run}", "{lr}"), env={"D": "{task_dir}"}
+    )
     task = bound(worker, checkpoint="/ckpt").tasks[1]
     assert task.argv == ("x", "/ckpt/job-1", "{lr}")
     assert task.env["D"] == task.env["PHALANX_TASK_DIR"] == "/r0/tasks/worker_1"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import os
+import select
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ def cold(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, 
 
 def standby(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, str], cwd: Path) -> Outcome:
     with waiting(argv, env=env, cwd=cwd) as (process, one):
-        assert await_ready(one) or process.poll() is not None
+        await_ready(one)
         one.go(identity)
         return _finish(process)
 
@@ -65,8 +65,10 @@ def waiting(
 
 
 def await_ready(one: Standby) -> bool:
-    """Wait until it is ready (True) or has ended (False)."""
-    return asyncio.run(asyncio.wait_for(one.wait_ready(), PATIENCE))
+    """Wait until it is ready (True) or has ended (False), as `wait_ready` does, but for tests without a loop."""
+    if not one.ready and one._is_ready is None:
+        assert select.select([one._ready], [], [], PATIENCE)[0], "neither ready nor ended"
+    return one.ready
 
 
 def _popen(argv: Sequence[str], env: Mapping[str, str], cwd: Path, fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:

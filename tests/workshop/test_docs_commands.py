@@ -21,16 +21,26 @@ PAGES = [
     ),
 ]
 
-_BLOCK = re.compile(r"^(?:```(?:text|shell|console)?\n(.*?)^```|((?:    .*\n?)+))", re.MULTILINE | re.DOTALL)
-_INLINE = re.compile(r"`(phalanx [a-z]+ [^`]*)`")
+_INLINE = re.compile(r"`(phalanx [a-z]+ [^`\n]*)`")
+_COMMAND = re.compile(r"\s*(\S*/)?phalanx [a-z]")
+
+
+def block_lines(text: str) -> list[str]:
+    """The lines of indented blocks, and of fenced ones that name no other language."""
+    lines, fence = [], None
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fence = None if fence is not None else line[3:]
+        elif fence in {"", "text", "console"} or (fence is None and line.startswith("    ")):
+            lines.append(line)
+    return lines
 
 
 def commands(page: Path) -> list[str]:
     """The phalanx commands of a page, in blocks and between backticks; a placeholder or an ellipsis is no command."""
     text = page.read_text(encoding="utf-8")
-    lines = [line for block in _BLOCK.findall(text) for line in "\n".join(block).splitlines()]
-    found = [line.strip() for line in lines if re.match(r"\s*(\S*/)?phalanx [a-z]", line)]
-    found += [command for command in _INLINE.findall(text) if not re.search(r"…|\b[A-Z]{3,}\b|--help", command)]
+    found = [line.strip() for line in block_lines(text) if _COMMAND.match(line)]
+    found += [command for command in _INLINE.findall(text) if not re.search(r"…|\b[A-Z]{3,}\b", command)]
     return [re.sub(r"\s+(#|>|\|).*", "", command) for command in found if "--help" not in command]
 
 

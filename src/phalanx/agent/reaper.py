@@ -309,6 +309,9 @@ def _end_all() -> None:
             pass
         if _childless():
             return
+        # At once: one that forks and leaves, again and again, is another before a look at all of /proc has come to it.
+        for pid in tree.children():
+            tree.send(pid, signal.SIGKILL)
         if tree.end(lambda: tree.below(tree.processes(), me)):
             refused_since = None
         else:

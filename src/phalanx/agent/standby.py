@@ -63,19 +63,19 @@ def _program(kind: Literal["script", "module", "command"], words: Sequence[str])
     return InterpreterLine(kind=kind, target=words[0], args=tuple(words[1:]))
 
 
-def can_stand_by(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
+def can_stand_by(argv: Sequence[str], environ: Mapping[str, str], cwd: str = "") -> bool:
     """Whether a task with this command and environment can be started before its identity is known.
 
     Not so where `argv[0]` is a script (a pyenv shim, a wrapper): it may start other interpreters first, or lose the
-    pipes. Looks at the file; a relative path starts at the working folder.
+    pipes. Looks at the file; a relative path starts at `cwd`.
     """
     if interpreter_line(argv) is None or any(environ.get(name) for name in _TALKATIVE):
         return False
-    places = [""] if "/" in argv[0] else [f"{folder}/" for folder in os.get_exec_path(environ)]
-    for place in places:
-        if os.access(place + argv[0], os.X_OK):
-            with open(place + argv[0], "rb") as program:  # noqa: PTH123 - pathlib is dear before the standbys are off
-                return program.read(2) != b"#!"
+    folders = [""] if "/" in argv[0] else os.get_exec_path(environ)
+    for program in (os.path.join(cwd, folder, argv[0]) for folder in folders):  # noqa: PTH118 - pathlib is dear, as below
+        if os.access(program, os.X_OK):
+            with open(program, "rb") as file:  # noqa: PTH123 - no pathlib before the standbys are off
+                return file.read(2) != b"#!"
     return False
 
 

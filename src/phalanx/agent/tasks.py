@@ -13,7 +13,7 @@ from phalanx import events as ev
 from phalanx.agent.children import Child, Event, Exited, FailedToStart, Lost, Reaper, Started
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
-from phalanx.agent.output import Capture
+from phalanx.agent.output import Capture, Trouble
 from phalanx.agent.prestart import Waiting, piped
 from phalanx.agent.standby import Standby
 from phalanx.names import TaskId
@@ -100,6 +100,9 @@ class Tasks:
         for waiting in self._waiting.values():
             waiting.standby.discard()
         self._reaper.close()
+        for running in self._running.values():
+            for capture in running.captures:
+                capture.close()
 
     # Starting ------------------------------------------------------------------------------------------------------
 
@@ -188,9 +191,20 @@ class Tasks:
         folder.mkdir(parents=True, exist_ok=True)
         stem = f"g{running.generation}.a{running.task.attempt}"
         running.captures = [
-            Capture(fd, folder / f"{stem}.{kind}", masker=Masker(self._secrets))
+            Capture(
+                fd,
+                folder / f"{stem}.{kind}",
+                masker=Masker(self._secrets) if self._secrets else None,
+                on_trouble=lambda trouble: self._on_trouble(running, trouble),
+            )
             for fd, kind in ((out, "out"), (err, "err"))
         ]
+
+    def _on_trouble(self, running: Running, trouble: Trouble) -> None:
+        """The disk takes no more of a log, or takes it again: said, and the task goes on."""
+        again = f"takes it again; {trouble.dropped} bytes are lost" if trouble.over else "takes no more; the task goes on"
+        message = f"{trouble.path.name} of {running.task.id}: {trouble.message}: the disk {again}"
+        self._said.say(ev.Noted(time=time.time(), message=message, task=running.task.id, host=self._host))
 
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
         running.started.set()

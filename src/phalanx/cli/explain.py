@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -62,8 +63,19 @@ def _page(explained: Explanation, *, width: int, ascii_only: bool) -> str:
     lines = [draw(explained, width=width, ascii_only=ascii_only)]
     for title, sentences in explained.sections():
         lines.append(title)
-        lines += [f"  {formats.printable(sentence)}" for sentence in sentences]
+        lines += [_wrap(formats.printable(sentence), width) for sentence in sentences]
     return "\n".join(lines) + "\n"
+
+
+def _wrap(sentence: str, width: int) -> str:
+    return textwrap.fill(
+        sentence,
+        max(width, 40),
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _boxes() -> bool:

@@ -16,7 +16,7 @@ from phalanx.errors import InputError, PlaceError
 from phalanx.events import Record, StopOrdered, TaskExited
 from phalanx.observe.follow import Follower
 from phalanx.observe.standing import ASK, broken_after, leads, standing
-from phalanx.observe.words import NAMED, describe, duration
+from phalanx.observe.words import NAMED, describe
 from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.reader import read_end, read_state
@@ -76,9 +76,7 @@ class _Endings:
         for event in news:
             if isinstance(event, TaskExited) and len(ends) > NAMED:
                 continue
-            told = state.tasks[event.task].stop_ordered if isinstance(event, TaskExited) else None
-            after = f", after {duration(event.time - told)}" if told else ""
-            print(f"  {describe(event, state)}{after}")
+            print(f"  {describe(event, state)}")
         if len(ends) > NAMED:
             print(f"  {len(ends)} tasks have ended")
         if news:

@@ -57,16 +57,17 @@ def mistakes(argv: Sequence[str], *, cwd: Path, path: str) -> list[tuple[int, st
     """
     if not argv[0]:
         return [(0, "the first word of a command is empty")]
-    script = script_at(argv)
+    found = []
+    if not wants_interpreter(argv) and (said := _no_program(argv[0], cwd, path)):
+        found.append((0, said))
+    at, script = _program_at(argv), script_at(argv)
     if script is not None:
-        return [(script, said)] if (said := _no_script(argv[script], cwd)) else []
-    if argv[0] in _BARE or _PYTHON.match(argv[0]):
-        at = _program_at(argv)
-        if at is None or argv[at] == "-":
-            return [(0, f"`{' '.join(argv)}` reads its program from standard input, which tasks do not have")]
-        if argv[at] in ("-m", "-c") and len(argv) == at + 1:
-            return [(at, f"`{argv[at]}` wants a word after it")]
-    return [(0, said)] if argv[0] not in _BARE and (said := _no_program(argv[0], cwd, path)) else []
+        found += [(script, said)] if (said := _no_script(argv[script], cwd)) else []
+    elif _PYTHON.match(argv[0]) and (at is None or argv[at] == "-"):
+        found.append((0, f"`{' '.join(argv)}` reads its program from standard input, which tasks do not have"))
+    elif at is not None and len(argv) == at + 1 and argv[at] in ("-m", "-c"):
+        found.append((at, f"`{argv[at]}` wants a word after it"))
+    return found
 
 
 def placeholders(words: Sequence[str]) -> frozenset[str]:
@@ -126,4 +127,4 @@ def _did_you_mean(word: str, cwd: Path, fits: Callable[[Path], bool]) -> str:
     except OSError:
         return f" (and no folder {Path(word).parent})" if "/" in word else ""
     found = difflib.get_close_matches(Path(word).name, names, n=1)
-    return f"; did you mean {Path(word).with_name(found[0])}?" if found else ""
+    return f"; did you mean {word.removesuffix(Path(word).name)}{found[0]}?" if found else ""

@@ -97,10 +97,10 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     yield "hosts", ", ".join(host.name for host in bound.hosts) + " (this machine)"
     ports = f"of {outline.ports[0]}-{outline.ports[1]}" if outline.ports else "of phalanx's own pool"
     yield "ports", f"{ports}, held at start"
-    commands = dict.fromkeys(role.command for role in outline.roles)
-    for words in commands:
+    firsts = {role.command: next(task for task in bound.tasks if task.id.type == role.type) for role in outline.roles}
+    for words, first in firsts.items():
         roles = ", ".join(role.type for role in outline.roles if role.command == words)
-        yield "command", shlex.join(words) + (f"   ({roles})" if len(commands) > 1 else "")
+        yield "command", shlex.join(first.argv) + (f"   ({roles})" if len(firsts) > 1 else "")
     yield "folder", outline.cwd
     if (found := outline.interpreter) is not None:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow found"

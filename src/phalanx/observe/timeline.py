@@ -68,7 +68,7 @@ class Growing:
         """New lines of these logs, which may be more than last time; with `last` all there are, unended ones too.
 
         `now` is the time before the look in Unix nanoseconds: what is younger than `HOLD` waits for the next look,
-        since an earlier line of another task may still be on its way.
+        since an earlier line of another task may still be on its way. A line that took long to be complete comes late.
         """
         for log in logs:
             self._logs.setdefault(log, _Place(log, self._since))

@@ -8,6 +8,7 @@ import re
 from phalanx import events as ev
 from phalanx.decide.exits import words_for
 from phalanx.names import TaskId
+from phalanx.records.report import signal_name
 from phalanx.states import RunPhase, RunState, TaskPhase
 
 #: How many tasks are named one by one before they are counted.
@@ -75,8 +76,7 @@ def _task(event: ev.TaskEvent, state: RunState) -> str:
         case ev.TaskListening():
             return f"{event.task} listens on port {event.port}"
         case ev.TaskExited():
-            told = " after it was told to" if event.stopped else ""
-            return f"{event.task}{where} {exit_words(event)}{told}"
+            return f"{event.task}{where} {_stopped(event, state) if event.stopped else exit_words(event)}"
     return f"{event.task}: {type(event).__name__}"
 
 
@@ -86,6 +86,15 @@ def _bound(event: ev.GenerationBound) -> str:
     if len(event.places) > NAMED or not any(place.address for place in event.places):
         return text
     return f"{text}: " + ", ".join(f"{p.task} at {p.address}" if p.address else str(p.task) for p in event.places)
+
+
+def _stopped(event: ev.TaskExited, state: RunState) -> str:
+    """How long a task took to do as it was told says more than what a signal usually means."""
+    how = f"ended by {signal_name(event.signal)}" if event.signal is not None else exit_words(event)
+    task = state.tasks.get(event.task)
+    if task is None or task.stop_ordered is None:
+        return f"{how} as it was told to"
+    return f"{how} {duration(event.time - task.stop_ordered)} after it was told to"
 
 
 def exit_words(event: ev.TaskExited) -> str:

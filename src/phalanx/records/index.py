@@ -175,6 +175,11 @@ def _ambiguous(name: str, matches: list[Entry]) -> RunNotFoundError:
 
 def _unknown(name: str, entries: tuple[Entry, ...]) -> RunNotFoundError:
     names = [entry.run for entry in reversed(entries)]
-    near = [run for run in names if name in run][:4] or difflib.get_close_matches(name, names, n=4, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`phalanx ps --all` lists what this user has started"
+    near = [run for run in names if name in run] or [run for run in names if _alike(name, run)]
+    hint = f"did you mean {' or '.join(near[:4])}?" if near else "`phalanx ps --all` lists what this user has started"
     return RunNotFoundError(f"no run is called {name!r}", hint=hint)
+
+
+def _alike(name: str, run: str) -> bool:
+    """Whether `name` could be a mistyped beginning of `run`."""
+    return difflib.SequenceMatcher(None, name, run[: len(name)]).ratio() > 0.7  # noqa: PLR2004 - two typos in ten

@@ -69,6 +69,27 @@ def read(text: str) -> Address:
     return Address(host or "", port, tuple(faults))
 
 
+def without_trimmings(text: str) -> tuple[str, list[str]]:
+    """The address without white space, scheme, user and closing slash, and what was taken off.
+
+    The text as it is where nothing would be left. Idempotent.
+    """
+    rest, taken = text, list[str]()
+    while True:
+        scheme = _SCHEME.match(rest)
+        if rest != rest.strip():
+            rest, what = rest.strip(), "white space"
+        elif scheme:
+            rest, what = rest[scheme.end() :], f"the scheme {scheme[0].lower()}"
+        elif "@" in rest:
+            rest, what = rest.rpartition("@")[2], "the user name"
+        elif rest.endswith("/"):
+            rest, what = rest.rstrip("/"), "the closing slash"
+        else:
+            return (rest, taken) if rest else (text, [])
+        taken.append(what)
+
+
 def shown(text: str) -> str:
     """The text for a message: in quotes, cut when long, without anybody's user name or password."""
     text = _masked(text)

@@ -23,7 +23,7 @@ def credentials(value: Any) -> Iterator[str]:
         elif isinstance(item, list):
             inside = [(f"{pointer}/{index}", name, inner) for index, inner in enumerate(item)]
             # Thousands of addresses cost one look, unless there is something among them.
-            if not all(isinstance(inner, str) for inner in item) or _secret(name, "\n".join(item)):
+            if not all(isinstance(inner, str) for inner in item) or _secret(name, " ".join(item)):
                 waiting += reversed(inside)
         elif isinstance(item, str | int) and not isinstance(item, bool) and _secret(name, str(item)):
             yield pointer

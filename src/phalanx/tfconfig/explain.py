@@ -98,10 +98,7 @@ class Explanation:
         yield "Who trains", self.training
         yield "Who waits for whom", self.waits
         yield "What starts where", tuple(self._starts())
-        yield (
-            "Which strategies accept it",
-            tuple(f"{_NAMES[v.strategy]}: {'yes' if v.accepts else 'no: ' + '; '.join(v.why)}" for v in self.verdicts),
-        )
+        yield "Which strategies accept it", tuple(self._accepted())
         if self.evaluator:
             yield "The evaluator", (self.evaluator,)
         if self.notes:

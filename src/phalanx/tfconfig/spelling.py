@@ -30,8 +30,8 @@ TOP: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 TASK: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "type": ("types", "tasktype", "jobname", "job", "role", "name"),
-        "index": ("indices", "taskindex", "taskid", "id", "idx", "rank", "number"),
+        "type": ("types", "tasktype", "jobname", "role"),
+        "index": ("indices", "taskindex", "taskid", "id", "idx"),
     }
 )
 

@@ -29,7 +29,9 @@ _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _PYTHON: dict[str, Any] = {"True": True, "False": False, "None": None}
 CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _CURLY = "“”„‟‘’‚‛«»"  # noqa: RUF001 - the quotes that word processors write
+_PREFIX = re.compile(r"[uUbBrR]{1,2}(?=[\"'])")
 _MAX_DIGITS = 4000
+_LOCATED = 100
 
 
 class Complaint(NamedTuple):
@@ -76,6 +78,7 @@ class Reader:
             return None, False
 
     def complain(self, rule: str, start: int, end: int, message: str) -> None:
+        """Note one fault; reading goes on."""
         self.complaints.append(Complaint(rule, start, end, message))
 
     def _fatal(self, rule: str, start: int, end: int, message: str) -> NoReturn:
@@ -147,7 +150,8 @@ class Reader:
     def _value(self, pointer: str, depth: int) -> Any:
         """Read the value at `pos` and note its span."""
         start = self.pos
-        first = self.text[start]
+        self._prefix()
+        first = self.text[self.pos]
         if first == "{":
             value: Any = self._object(pointer, depth + 1)
         elif first == "[":
@@ -167,7 +171,8 @@ class Reader:
             key = self._key()
             end = self.pos
             if key in seen:
-                first = self._where(seen[key])
+                # Finding a line counts newlines: enough places for people, never O(N²) for a hostile file.
+                first = self._where(seen[key]) if len(self.complaints) < _LOCATED else "an earlier place"
                 message = f'"{key[:60]}" is written twice; only this one counts, not the one at {first}'
                 self.complain("json-duplicate-key", start, end, message)
             seen[key] = start
@@ -223,7 +228,15 @@ class Reader:
         message = f"{here} closes the {opening} at {self._where(opened)}, which wants {closing}"
         self._fatal("json-bracket", at, at + 1, message)
 
+    def _prefix(self) -> None:
+        """Past the letter before a string of Python 2's `{u'cluster': ...}`."""
+        if found := _PREFIX.match(self.text, self.pos):
+            message = f"a string of Python: JSON has no {found[0]} before a string"
+            self.complain("json-single-quotes", found.start(), found.end() + 1, message)
+            self.pos = found.end()
+
     def _key(self) -> str:
+        self._prefix()
         at = self.pos
         first = self.text[at]
         if first in "\"'" or first in _CURLY:

@@ -99,7 +99,10 @@ class Standby:
             if sys.path[:1] != [folder]:  # an import has changed the path; it would be another one under the script
                 self._start_afresh()
             del sys.path[0]
-            sys.path_importer_cache.pop(folder or os.getcwd(), None)
+            # What it remembers of the folder may be old when the script begins.
+            finder = sys.path_importer_cache.get(folder or os.getcwd())
+            if hasattr(finder, "invalidate_caches"):
+                finder.invalidate_caches()
         for name in set(main).difference(before, ("__warningregistry__",)):
             del main[name]
         main.update(before)

@@ -22,7 +22,7 @@ PROPAGATES_SINCE = (2, 3)
 
 def _no_cluster(case: Case) -> bool:
     top = case.document.value
-    return isinstance(top, dict) and top.get("cluster", {}) == {} and "task" not in top and not mistyped(case)
+    return isinstance(top, dict) and top.get("cluster", {}) == {} and "task" not in top and not mistyped(case.top)
 
 
 def _alone(case: Case) -> Iterator[Hit]:

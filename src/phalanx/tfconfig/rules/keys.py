@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.rule import Case, Hit, Rule
@@ -28,42 +29,35 @@ _VENDOR = MappingProxyType(
 _VENDOR_TASK = frozenset({"type", "index", "trial", "cloud", "environment"})
 
 
-def mistyped(case: Case) -> dict[str, Guess]:
+def mistyped(top: Mapping[str, Any]) -> dict[str, Guess]:
     """Top-level keys that stand for `cluster` or `task` where the right one is missing."""
-    found: dict[str, Guess] = {}
-    for key in case.top:
-        if key not in TOP and key not in _VENDOR and key not in _OWN_RULE:
-            meant = guess(key, TOP)
-            if meant is not None and meant.word not in case.top:
-                found[key] = meant
-    return found
+    known = {*TOP, *_VENDOR, *_OWN_RULE}
+    return _stand_ins(top, {key: guess(key, TOP) for key in top if key not in known})
 
 
-def mistyped_in_task(case: Case) -> dict[str, Guess]:
+def mistyped_in_task(task: Mapping[str, Any]) -> dict[str, Guess]:
     """Keys of the task that stand for `type` or `index` where the right one is missing."""
-    task = case.written_task or {}
-    found: dict[str, Guess] = {}
-    for key in task:
-        meant = None if key in _VENDOR_TASK else guess(key, TASK)
-        if meant is not None and meant.word not in task:
-            found[key] = meant
-    return found
+    return _stand_ins(task, {key: guess(key, TASK) for key in task if key not in _VENDOR_TASK})
+
+
+def _stand_ins(written: Mapping[str, Any], guesses: Mapping[str, Guess | None]) -> dict[str, Guess]:
+    return {key: meant for key, meant in guesses.items() if meant is not None and meant.word not in written}
 
 
 def _top_typo(case: Case) -> Iterator[Hit]:
-    for key, meant in mistyped(case).items():
+    for key, meant in mistyped(case.top).items():
         message = f'"{key[:40]}" is no key that TensorFlow reads; did you mean "{meant.word}"?'
         yield Hit(f"/{escape(key)}", message, f'write "{meant.word}"', key=True)
 
 
 def _task_typo(case: Case) -> Iterator[Hit]:
-    for key, meant in mistyped_in_task(case).items():
+    for key, meant in mistyped_in_task(case.written_task or {}).items():
         message = f'"{key[:40]}" is no key of a task; did you mean "{meant.word}"?'
         yield Hit(f"/task/{escape(key)}", message, f'write "{meant.word}"', key=True)
 
 
 def _extra(case: Case) -> Iterator[Hit]:
-    typos = mistyped(case)
+    typos = mistyped(case.top)
     for key in case.meaning.config.extra:
         if key not in typos and key not in _OWN_RULE:
             why = f": {_VENDOR[key]}" if key in _VENDOR else ""

@@ -12,7 +12,7 @@ from phalanx.tfconfig.rules.keys import mistyped, mistyped_in_task
 
 def _meant(case: Case, word: str) -> bool:
     """Whether a mistyped top-level key stands for `word`: that rule speaks already."""
-    return any(guess.word == word for guess in mistyped(case).values())
+    return any(guess.word == word for guess in mistyped(case.top).values())
 
 
 def _missing(case: Case) -> Iterator[Hit]:
@@ -21,7 +21,7 @@ def _missing(case: Case) -> Iterator[Hit]:
 
 
 def _member_missing(case: Case, key: str) -> Iterator[Hit]:
-    typos = {guess.word for guess in mistyped_in_task(case).values()}
+    typos = {guess.word for guess in mistyped_in_task(case.written_task or {}).values()}
     if case.written_task is not None and key not in case.written_task and key not in typos and case.cluster is not None:
         yield Hit("/task")
 

@@ -1,0 +1,192 @@
+"""`phalanx plan` and the flags it shares with `run`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import socket
+from pathlib import Path
+
+import cyclopts
+import pytest
+
+from phalanx.cli import jobflags, main
+from phalanx.job.flags import Flags
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("import tensorflow as tf\n")
+    packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    for name in ("tensorflow-2.21.0", "keras-3.15.1"):
+        (packages / f"{name}.dist-info").mkdir(parents=True)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir()
+    python.touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
+    for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "TF_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr(socket, "gethostname", lambda: "box.example")
+    return tmp_path
+
+
+@pytest.fixture
+def phalanx(monkeypatch, capsys):
+    """Runs the command line; returns exit code, standard output, standard error."""
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["phalanx", *words])
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+def page(phalanx, folder: Path, *words: str) -> str:
+    code, out, err = phalanx("plan", *words)
+    assert (code, err) == (0, "")
+    return out.replace(str(folder), "/work")
+
+
+def test_a_plan_shows_everything_that_would_be_started(phalanx, folder, golden):
+    words = ["--workers", "2", "--ps", "1", "--evaluator", "--checkpoint", "ckpt", "train.py", "--dir", "{checkpoint}"]
+    golden("job/plan-ps.txt", page(phalanx, folder, *words))
+
+
+def test_a_plan_of_many_workers_stays_a_page(phalanx, folder, golden):
+    golden(
+        "job/plan-many.txt",
+        page(phalanx, folder, "--workers", "200", "--hosts", "3", "--ports", "22000-22999", "train.py"),
+    )
+
+
+def test_a_plan_of_a_job_file_shows_its_notes(phalanx, folder, golden):
+    (folder / "job.yaml").write_text(
+        "command: [sh, -c, 'echo \"$API_KEY\"']\n"
+        "env: {API_KEY: hunter2, TWO: \"a\\nb\"}\n"
+        "roles: {worker: {cpus: 2}}\n"
+        "secrets: [{name: s3, env: S3_KEY, from: {file: /run/s3}}]\n"
+        "on: {slurm: {partition: gpu}}\n"
+    )  # fmt: skip
+    text = page(phalanx, folder, "job.yaml")
+    assert "hunter2" not in text
+    golden("job/plan-notes.txt", text)
+
+
+def test_the_machine_readable_plan_has_each_tasks_own_environment(phalanx, folder):
+    code, out, _ = phalanx("plan", "--json", "--workers", "2", "train.py", "--json")
+    plan = json.loads(out)
+    assert code == 0
+    assert plan["interpreter"]["tensorflow"] == "2.21.0"
+    assert [task["argv"][1:] for task in plan["tasks"]] == [["train.py", "--json"]] * 2
+    configs = [json.loads(task["env"]["TF_CONFIG"]) for task in plan["tasks"]]
+    assert configs[0]["cluster"] == configs[1]["cluster"] == plan["cluster"]
+    assert [config["task"]["index"] for config in configs] == [0, 1]
+    assert plan["tasks"][0]["env"]["PHALANX_TASK_DIR"].startswith(f"{folder}/runs/train-")
+
+
+@pytest.mark.parametrize("words", [["train.py"], ["--json", "train.py"]])
+def test_a_plan_leaves_nothing_behind(phalanx, folder, words):
+    before = sorted(folder.rglob("*"))
+    phalanx("plan", "--workers", "2", *words)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_flags_of_run_are_taken_so_that_the_verbs_may_be_swapped(phalanx, folder):
+    code, out, _ = phalanx("plan", "--detach", "--quiet", "--runs", "elsewhere", "train.py")
+    assert code == 0
+    assert f"PHALANX_TASK_DIR={folder}/elsewhere/train-" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["--workers", "2", "train.py", "--epochs", "3", "--help"], ["train.py", "--epochs", "3", "--help"]),
+        (["--workers", "2", "--", "train.py", "--epochs", "3", "--help"], ["train.py", "--epochs", "3", "--help"]),
+        (
+            ["--workers=2", "train.py", "--workers", "9", "--", "--version"],
+            ["train.py", "--workers", "9", "--", "--version"],
+        ),
+        (["--no-chief", "--evaluator", "--workers", "2", "train.py", "-h"], ["train.py", "-h"]),
+        (["--workers", "2", "--json", "python", "train.py", "--json"], ["train.py", "--json"]),
+        (["--workers", "2", "train.py", ""], ["train.py", ""]),
+        (["--workers", "2", "--", "train.py", "--"], ["train.py", "--"]),
+    ],
+)
+def test_everything_after_the_script_belongs_to_the_script(phalanx, folder, words, command):
+    del folder
+    code, out, err = phalanx("plan", *(["--json"] if "--json" not in words[:4] else []), *words)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["tasks"][0]["argv"][1:] == command
+
+
+def test_flags_may_follow_a_job_file_which_has_none_of_its_own(phalanx, folder):
+    (folder / "job.yaml").write_text("command: [train.py]\n")
+    code, out, _ = phalanx("plan", "job.yaml", "--workers", "3")
+    assert code == 0
+    assert "3 workers" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--wokers", "2", "train.py"], "Did you mean --workers?"),
+        (["--workers", "two", "train.py"], '--workers: unable to convert "two" into int'),
+        (["--workers", "-2", "train.py"], "--workers: must be at least 0, not -2"),
+        (["--workers"], "--workers"),
+        ([], "nothing to run"),
+        (["--on", "slurm", "train.py"], "--on slurm: slurm comes in a later release"),
+        (["--silence", "3m", "train.py"], "--silence: watching for silent tasks is the next release"),
+        (["--max-restarts", "2", "train.py"], "--max-restarts: restarting the group is the next release"),
+        (["trian.py"], "no such file: trian.py; did you mean train.py?"),
+        (["job.yaml"], "no such file: job.yaml"),
+    ],
+)
+def test_a_wrong_word_is_one_clear_error_and_code_2(phalanx, folder, words, said):
+    del folder
+    code, out, err = phalanx("plan", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("phalanx: ")
+
+
+def test_every_mistake_of_a_file_is_printed_a_line_each(phalanx, folder):
+    (folder / "job.yaml").write_text("command: train.py\nroles: {wroker: {count: -1}}\n")
+    code, _, err = phalanx("plan", "job.yaml")
+    assert code == 2
+    assert re.findall(r"^job\.yaml:\d+:\d+: ", err, re.MULTILINE) == ["job.yaml:1:1: ", "job.yaml:2:18: "]
+
+
+def test_every_flag_of_the_job_has_its_word_on_the_command_line():
+    assert [
+        field.name for field in dataclasses.fields(jobflags.JobFlags) if field.name in jobflags.JobFlags.__slots__
+    ] == [field.name for field in dataclasses.fields(jobflags.JobFlags)]
+    assert {field.name for field in dataclasses.fields(jobflags.JobFlags)} == {
+        field.name for field in dataclasses.fields(Flags)
+    }
+    assert jobflags.JobFlags(workers=3, chief=False).flags() == Flags(workers=3, chief=False)
+
+
+def test_run_knows_where_its_flags_end_without_being_told_them_twice():
+    words = ["run", "--runs", "elsewhere", "--detach", "train.py", "--detach"]
+    assert jobflags.delimit(main.app(), words) == [*words[:4], "--", *words[4:]]
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["check", "x.json", "--json"], ["run"], ["run", "--", "x"], ["run", "--workers"]]
+)
+def test_words_without_a_script_are_left_alone(words):
+    assert jobflags.delimit(main.app(), words) == words
+
+
+def test_the_help_of_plan_names_every_flag(phalanx):
+    _, out, _ = phalanx("plan", "--help")
+    flags = {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(Flags)}
+    assert {flag for flag in flags if flag not in out} == set()
+    assert isinstance(main.app()["plan"], cyclopts.App)

@@ -1,0 +1,178 @@
+"""From the words of a command line to an outline, with every objection on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from phalanx.errors import InputError
+from phalanx.job.complaint import JobFileError
+from phalanx.job.declare import declare
+from phalanx.job.flags import Flags
+from phalanx.job.load import parse
+from phalanx.plan.outline import Strategy
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A script, and an environment with TensorFlow that is switched on."""
+    (tmp_path / "train.py").write_text("import tensorflow as tf\n")
+    packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "tensorflow-2.21.0.dist-info").mkdir(parents=True)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir()
+    python.touch(0o755)
+    return tmp_path
+
+
+@pytest.fixture
+def say(folder):
+    def declared(*tokens: str, environ: dict[str, str] | None = None, **flags):
+        around = {"VIRTUAL_ENV": str(folder / "venv"), "PATH": "/usr/bin:/bin", **(environ or {})}
+        return declare(tokens, Flags(**flags), cwd=folder, environ=around)
+
+    return declared
+
+
+def refused(say, *tokens: str, **more) -> list[str]:
+    with pytest.raises(JobFileError) as caught:
+        say(*tokens, **more)
+    return [str(complaint) for complaint in caught.value.complaints]
+
+
+def test_a_script_and_flags_need_no_file(say, folder):
+    outline, text, notes = say("train.py", "--epochs", "3", workers=2)
+    assert outline.strategy is Strategy.MWMS
+    assert outline.roles[0].command == (str(folder / "venv/bin/python"), "train.py", "--epochs", "3")
+    assert outline.interpreter.tensorflow == "2.21.0"
+    assert (outline.name, outline.cwd, notes) == ("train", str(folder), ())
+    assert text == 'command: [train.py, "--epochs", "3"]\nroles:\n  worker:\n    count: 2\n'
+
+
+def test_one_word_that_ends_in_yaml_is_a_job_file_and_flags_override_it(say, folder):
+    (folder / "4workers.yaml").write_text("command: [train.py]\nroles: {worker: {count: 4}, ps: {count: 1}}\n")
+    outline, text, _ = say("4workers.yaml", workers=3)
+    assert {role.type: role.count for role in outline.roles} == {"chief": 1, "worker": 3, "ps": 1}
+    assert parse(text, "job.yaml").job.roles["worker"].count == 3
+
+
+def test_a_flag_may_take_back_what_a_file_cannot_keep(say, folder):
+    (folder / "job.yaml").write_text("command: [train.py]\nrestart: {max: 3}\n")
+    assert refused(say, "job.yaml")[0].startswith("job.yaml:2:11: restarting the group is the next release")
+    assert say("job.yaml", max_restarts=0).outline.policies.restart.max == 0
+
+
+def test_objections_name_the_line_or_the_flag_they_come_from(say, folder):
+    (folder / "job.yaml").write_text("command: [trian.py]\nroles:\n  dispatcher: {}\nimage: x\n")
+    said = refused(say, "job.yaml", silence="3m", strategy="ps")
+    assert [one.split(": ")[0] for one in said] == [
+        "--silence",
+        "--strategy",
+        "job.yaml:1:11",
+        "job.yaml:3:3",
+        "job.yaml:4:1",
+    ]
+
+
+def test_words_after_a_job_file_have_no_place(say, folder):
+    (folder / "job.yaml").write_text("command: [train.py]\n")
+    with pytest.raises(InputError, match="job.yaml says the whole command; --epochs 3 has no place after it"):
+        say("job.yaml", "--epochs", "3")
+
+
+def test_nothing_to_run_is_answered_with_an_example(say):
+    with pytest.raises(InputError, match="nothing to run") as caught:
+        say(workers=2)
+    assert "phalanx run --workers 2 train.py" in caught.value.hint
+
+
+def test_a_script_that_is_not_there_is_answered_with_its_neighbour(say):
+    assert refused(say, "trian.py") == ["no such file: trian.py; did you mean train.py?"]
+    assert refused(say, "python", "trian.py") == ["no such file: trian.py; did you mean train.py?"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"workers": 0}, "--workers: no chief and no worker: nobody would train"),
+        ({"workers": -1}, "--workers: must be at least 0, not -1"),
+        ({"ps": -2}, "--ps: must be at least 0, not -2"),
+        ({"hosts": 0}, "--hosts: must be at least 1, not 0"),
+        ({"on": "slurm"}, "--on slurm: slurm comes in a later release; leave --on out to run on this machine"),
+        ({"ps": 1, "strategy": "mwms"}, "--strategy: mwms with a ps hangs: its leader would be ps:0, which never answers; "
+         "leave out the ps, or say ps"),
+        ({"max_restarts": 3}, "--max-restarts: restarting the group is the next release; leave it at 0; the script resumes "
+         "from its checkpoint when `phalanx run` is called again"),
+    ],
+)  # fmt: skip
+def test_a_wrong_flag_is_named(say, flags, said):
+    assert refused(say, "train.py", **flags) == [said]
+
+
+def test_no_worker_beside_a_chief_is_fine(say):
+    assert [str(task) for task in say("train.py", workers=0, chief=True).outline.tasks()] == ["chief:0"]
+
+
+def test_a_tf_config_of_the_users_own_is_not_replaced_by_accident(say):
+    """§F 28."""
+    with pytest.raises(InputError, match="TF_CONFIG is set in your environment already") as caught:
+        say("train.py", workers=2, environ={"TF_CONFIG": '{"cluster": {}}'})
+    assert "--override" in caught.value.hint
+
+
+def test_what_override_replaces_is_said_in_its_first_60_characters(say):
+    notes = say("train.py", workers=2, override=True, environ={"TF_CONFIG": "x" * 200}).notes
+    assert [note.id for note in notes] == ["job-tf-config-replaced"]
+    assert "x" * 60 in notes[0].message
+    assert "x" * 61 not in notes[0].message
+
+
+def test_a_job_of_one_task_is_told_that_it_gets_no_tf_config(say):
+    """R26, R27."""
+    assert [note.id for note in say("train.py").notes] == ["job-one-task"]
+    assert say("train.py", force_tf_config=True).notes == ()
+
+
+def test_an_interpreter_without_tensorflow_is_a_warning_with_the_one_next_door(say, folder):
+    (folder / "bare" / "bin").mkdir(parents=True)
+    (folder / "bare" / "pyvenv.cfg").write_text("version = 3.11.7\n")
+    (folder / "bare" / "bin" / "python").touch(0o755)
+    [note] = say("train.py", workers=2, python="bare").notes
+    assert note.id == "job-no-tensorflow"
+    assert note.fix == f"--python {folder}/venv/bin/python has TensorFlow 2.21.0"
+
+
+def test_a_command_that_is_no_python_needs_no_interpreter(say):
+    outline, _, notes = say("sh", "-c", "echo", workers=2)
+    assert (outline.interpreter, notes) == (None, ())
+    assert outline.roles[0].command == ("sh", "-c", "echo")
+
+
+@pytest.mark.parametrize(
+    ("script", "flags", "said"),
+    [
+        (
+            "tf.distribute.ParameterServerStrategy",
+            {"workers": 2},
+            "names ParameterServerStrategy, and the job has no ps",
+        ),
+        (
+            "tf.distribute.MultiWorkerMirroredStrategy",
+            {"ps": 1},
+            "names MultiWorkerMirroredStrategy, and the job has a ps",
+        ),
+        ("tf.distribute.MultiWorkerMirroredStrategy", {"workers": 2}, None),
+        ("tf.distribute.ParameterServerStrategy", {"ps": 1}, None),
+        ("tf.distribute.ParameterServerStrategy", {"workers": 2, "strategy": "mwms"}, None),
+    ],
+)
+def test_a_script_that_names_another_strategy_is_a_warning(say, folder, script, flags, said):
+    (folder / "train.py").write_text(script)
+    notes = [note for note in say("train.py", **flags).notes if note.id == "job-strategy-differs"]
+    assert [said in note.message for note in notes] == ([True] if said else [])
+
+
+def test_a_secret_in_the_environment_is_advised_at_its_line(say, folder):
+    (folder / "job.yaml").write_text("command: [train.py]\nroles: {worker: {count: 2}}\nenv:\n  API_TOKEN: abc123\n")
+    [note] = say("job.yaml").notes
+    assert (note.id, note.path, note.place.line, note.place.column) == ("job-secret-in-env", "job.yaml", 4, 3)
