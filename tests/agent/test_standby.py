@@ -28,6 +28,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def in_a_loop():
+    loop = asyncio.new_event_loop()
+    yield loop.run_until_complete
+    loop.close()
+
+
 def imported_by(folder: Path) -> list[int]:
     marks = folder / "imported"
     return [int(pid) for pid in marks.read_text().split()] if marks.exists() else []
@@ -285,22 +292,30 @@ def test_a_variable_that_no_environment_can_hold_is_refused(env: dict[str, str])
 
 
 @pytest.mark.parametrize(("word", "ready"), [(b"R", True), (b"", False)])
-async def test_any_number_may_wait_until_a_standby_is_ready(word: bytes, ready: bool) -> None:  # noqa: FBT001 - a parameter
+def test_any_number_may_wait_until_a_standby_is_ready(word: bytes, ready: bool, in_a_loop) -> None:  # noqa: FBT001 - a parameter
     standby = Standby(boot=BOOT)
-    several = [asyncio.ensure_future(standby.wait_ready()) for _ in range(3)]
-    await asyncio.sleep(0)
-    assert not standby.ready
-    os.write(standby.fds[199], word)
-    standby.started()
-    assert [*await asyncio.gather(*several), await standby.wait_ready(), standby.ready] == [ready] * 5
+
+    async def scene() -> list[bool]:
+        several = [asyncio.ensure_future(standby.wait_ready()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert not standby.ready
+        os.write(standby.fds[199], word)
+        standby.started()
+        return [*await asyncio.gather(*several), await standby.wait_ready(), standby.ready]
+
+    assert in_a_loop(scene()) == [ready] * 5
 
 
-async def test_whoever_waits_for_a_standby_hears_that_it_was_discarded() -> None:
+def test_whoever_waits_for_a_standby_hears_that_it_was_discarded(in_a_loop) -> None:
     standby = Standby(boot=BOOT)
-    waits = asyncio.ensure_future(standby.wait_ready())
-    await asyncio.sleep(0)
-    standby.discard()
-    assert await waits is False
+
+    async def scene() -> bool:
+        waits = asyncio.ensure_future(standby.wait_ready())
+        await asyncio.sleep(0)
+        standby.discard()
+        return await waits
+
+    assert in_a_loop(scene()) is False
 
 
 def test_a_standby_that_nobody_holds_leaves_no_file_open() -> None:

@@ -29,7 +29,7 @@ def test_init_writes_a_file_for_the_strategy_the_script_names(folder, capsys):
 
 def test_init_never_overwrites(folder):
     (folder / "job.yaml").write_text("mine")
-    with pytest.raises(InputError, match="job.yaml exists and stays as it is"):
+    with pytest.raises(InputError, match=r"job\.yaml exists and stays as it is"):
         init("train.py")
     assert (folder / "job.yaml").read_text() == "mine"
 

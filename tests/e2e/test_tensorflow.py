@@ -6,12 +6,15 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from launched import wait_for
+from phalanx.agent.ports import PortHolder
 
 pytestmark = [pytest.mark.real, pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
@@ -48,9 +51,31 @@ def test_a_worker_killed_in_mid_run_is_named_and_the_other_is_its_victim(here):
     here.gone(within=3)
 
 
-def test_the_script_runs_by_hand_with_the_plan_that_phalanx_prints(here):
-    """One worker, no phalanx inside: `plan --json` tells all that is needed."""
-    planned = here.call("plan", "--workers", 2, "--json", DIGITS)
-    assert planned.returncode == 0, planned.stderr
-    plan = json.loads(planned.stdout)
-    assert plan
+def test_by_hand_with_the_tf_config_of_the_plan_the_same_script_trains_the_same_model(here):
+    """No phalanx inside: the script reads TF_CONFIG and nothing else of ours."""
+    words = ("--workers", 2, DIGITS, "--epochs", 2)
+    done = here.call("run", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    holder = PortHolder()
+    first, _ = holder.hold(2)
+    holder.release_all()
+    planned = here.call("plan", "--ports", f"{first}-{first + 1}", "--json", *words)
+    tasks = [
+        subprocess.Popen(
+            [sys.executable, *map(str, words[2:])],
+            env=here.environ | {"TF_CONFIG": task["env"]["TF_CONFIG"]},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for task in json.loads(planned.stdout)["tasks"]
+    ]
+    outputs = [task.communicate(timeout=120)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0]
+    for number, output in enumerate(outputs):
+        assert epochs(output) == epochs(here.said(f"worker:{number}"))
+        assert len(epochs(output)) == 2
+
+
+def epochs(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("epoch ")]

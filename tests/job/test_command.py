@@ -110,7 +110,7 @@ def test_a_missing_interpreter_and_a_missing_script_are_both_said(folder):
 
 
 def test_a_script_that_cannot_be_read_is_said(folder, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK)
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.R_OK)
     assert mistakes(["train.py"], cwd=folder, path="") == [(0, "train.py cannot be read")]
 
 

@@ -10,6 +10,8 @@ from phalanx.job.load import parse
 
 FILE = "command: [python, train.py]\nroles: {worker: {count: 2, cpus: 4}}\nhealth: {start: 1m, finish: 2m}\n"
 
+FORM = "lower-case letters, digits and dashes, starting with a letter and not ending in a dash, at most 40"
+
 
 def test_flags_alone_make_a_job():
     job = apply(None, Flags(workers=4, ps=2, ports="22000-22099"), ("train.py", "--epochs", "3"))
@@ -41,8 +43,7 @@ def test_all_wrong_flags_are_named_at_once():
     with pytest.raises(JobFileError) as caught:
         apply(None, Flags(workers=-1, ports="80-90", start_timeout="soon", strategy="mwsm", name="A.B"), ("x.py",))
     assert [str(complaint) for complaint in caught.value.complaints] == [
-        "--name: may not be 'A.B': lower-case letters, digits and dashes, starting with a letter and not ending in a "
-        "dash, at most 40",
+        f"--name: may not be 'A.B': {FORM}",
         '--strategy: is one of auto, mwms, ps, estimator, none, not the text "mwsm"; did you mean mwms?',
         "--workers: must be at least 0, not -1",
         "--start-timeout: 'soon' is no duration; write 90 (seconds), 30s, 5m, 1h30m or 12:30:00",

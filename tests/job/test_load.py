@@ -158,7 +158,7 @@ def test_a_folder_is_no_job_file(tmp_path):
 
 def test_a_missing_file_is_answered_with_its_neighbour(tmp_path):
     (tmp_path / "job.yaml").touch()
-    with pytest.raises(InputError, match="no such file: jobs.yaml") as caught:
+    with pytest.raises(InputError, match=r"no such file: jobs\.yaml") as caught:
         load(tmp_path / "jobs.yaml", shown="jobs.yaml")
     assert caught.value.hint == f"did you mean {tmp_path / 'job.yaml'}?"
 

@@ -35,7 +35,7 @@ def test_durations_are_read_as_people_write_them(written, seconds):
     ["", "5 parsecs", "m", "-5", -1, True, None, [], "1m1h", "12:61:00", "nan", float("nan"), float("inf"), "400d"],
 )
 def test_what_is_no_duration_is_refused_with_the_forms(written):
-    with pytest.raises(ValueError, match="no duration.*write 90"):
+    with pytest.raises(ValueError, match=r"no duration.*write 90"):
         units.seconds(written)
 
 

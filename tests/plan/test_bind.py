@@ -9,8 +9,8 @@ import json
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from outlines import host_lists, outlines
 
+from outlines import host_lists, outlines
 from phalanx.errors import PlaceError
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind, serves
@@ -129,7 +129,7 @@ def test_no_gpus_hides_them_all_and_no_claim_leaves_the_variable_alone():
 
 
 def test_a_host_with_too_few_gpus_is_named():
-    with pytest.raises(PlaceError, match="worker:1 wants 1 GPU.* on n0"):
+    with pytest.raises(PlaceError, match=r"worker:1 wants 1 GPU.* on n0"):
         bound(role("worker", 2, gpus=1), on=hosts(1, gpus=1))
 
 

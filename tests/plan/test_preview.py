@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from outlines import outlines
 
+from outlines import outlines
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline, Role, Strategy

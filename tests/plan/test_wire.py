@@ -6,8 +6,8 @@ import json
 
 import pytest
 from hypothesis import given
-from outlines import host_lists, outlines
 
+from outlines import host_lists, outlines
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.plan import Plan

@@ -1,8 +1,8 @@
 """Imports TensorFlow once, then forks a process per TF_CONFIG and tells how each fared.
 
 Reads a JSON list of cases on stdin: {"name", "tasks": [TF_CONFIG text or null, ...], "do", "seconds", "environ"};
-writes a JSON object on stdout: name -> one outcome per task. An outcome is `replicas=N`, `ExceptionName: text`, `blocked` (nothing
-after `seconds`) or `signal N`. At most two processes at once; no eager context exists before a fork.
+writes a JSON object on stdout: name -> one outcome per task. An outcome is `replicas=N`, `ExceptionName: text`,
+`blocked` (nothing after `seconds`) or `signal N`. At most two processes at once; no eager context before a fork.
 """
 
 from __future__ import annotations

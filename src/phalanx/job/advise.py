@@ -12,6 +12,7 @@ from phalanx.job.complaint import Loc
 from phalanx.job.model import Job, Role
 from phalanx.job.wording import nearest
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
+from phalanx.redact import redact
 from phalanx.tfconfig.finding import Severity
 
 
@@ -97,14 +98,7 @@ _OTHER_NAMES = {
     "parameter_server": "ps",
     "eval": "evaluator",
 }
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEY)(?:_|\Z)", re.IGNORECASE
-)
-_SECRET_SHAPE = re.compile(
-    r"AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|hf_[A-Za-z0-9]{30,}|AIza[\w-]{35}|xox[abp]-[\w-]{10,}"
-    r"|glpat-[\w-]{20}|-----BEGIN [A-Z ]*PRIVATE KEY|eyJ[\w-]+\.eyJ[\w-]+\.|://[^/\s:@]+:[^/\s:@]+@"
-)
-_POINTER = re.compile(r"(?:/|\./|~/)\S*\Z|\Z")
+_POINTER = re.compile(r"(?:/|\./|~/)\S*\Z")
 
 
 def refusals(job: Job, engine: str | None) -> Iterator[tuple[Loc, str]]:
@@ -161,8 +155,9 @@ def warnings(job: Job, engine: str | None) -> Iterator[tuple[Loc, str, Severity,
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Whether a variable seems to hold a credential: by its name (a path is none), or by the value's shape."""
-    return bool((_SECRET_NAME.search(name) and not _POINTER.match(value)) or _SECRET_SHAPE.search(value))
+    """Whether a variable seems to hold a credential: by its name or its shape; a path is none."""
+    written = f"{name}={value}"
+    return redact(written) != written and not _POINTER.match(value)
 
 
 def count_of(job: Job, kind: str) -> int:

@@ -33,12 +33,14 @@ class LinesView:
         self._output = RunOutput(folder)
         self._order: dict[TaskId, int] = {}
         self._pad = len(SELF)
+        self._messages: list[str] = []
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
         """What a task wrote before its end stands above its end, as it came."""
         if not self._order and state.tasks:
             self._order = {task: n for n, task in enumerate(sorted(state.tasks, key=training_order))}
             self._pad = max(len(str(task)) for task in [SELF, *state.tasks])
+        self._told()
         ends = next((n for n, record in enumerate(records) if isinstance(record.event, TaskExited)), len(records))
         self._events(state, records[:ends])
         for chunk in self._output.new(state, last=state.phase.terminal):
@@ -47,17 +49,21 @@ class LinesView:
         self._out.flush()
 
     def say(self, message: str) -> None:
-        """Written at once: nothing here is in the way."""
-        self._out.write(f"{SELF.ljust(self._pad)} | {message}\n")
-        self._out.flush()
+        """Written at the next look: a signal handler must not write into a write."""
+        self._messages.append(message)
 
     def close(self, state: RunState) -> None:
         """The report, where the run has ended."""
         self._output.close()
+        self._told()
         if state.phase.terminal:
             report = build_report(state, read_plan(self._folder), self._folder)
             self._out.write("\n" + render(report, width=self._width, ink=self._ink))
             self._out.flush()
+
+    def _told(self) -> None:
+        while self._messages:
+            self._out.write(f"{SELF.ljust(self._pad)} | {self._messages.pop(0)}\n")
 
     def _events(self, state: RunState, records: Sequence[Record]) -> None:
         for record in records:
