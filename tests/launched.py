@@ -79,7 +79,9 @@ class Place:
 
     def run_folder(self) -> Path:
         """The newest run's folder, once there is one."""
-        found = wait_for(lambda: sorted(self.runs.glob("*/events.jsonl"), key=lambda p: p.stat().st_mtime), "a run's records")
+        found = wait_for(
+            lambda: sorted(self.runs.glob("*/events.jsonl"), key=lambda p: p.stat().st_mtime), "a run's records"
+        )
         return found[-1].parent
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import string
 
 import hypothesis.strategies as st
+from hypothesis import settings
 
 from phalanx.names import KNOWN_TYPES
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
 from phalanx.plan.policies import Grace, Health, Policies, Restart
+
+#: Each example takes milliseconds; on a busy machine any one of them may take longer.
+unhurried = settings(deadline=None)
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 variables = st.text(string.ascii_uppercase + "_", min_size=1, max_size=10)

@@ -46,7 +46,7 @@ def launch(declared: Declared, *, runs: Path, environ: Mapping[str, str], attach
             folder=folder.path,
             key=key,
             outline=outline,
-            environ=environ,
+            environ={name: value for name, value in environ.items() if name != "TF_CONFIG"},
             secrets=secrets,
             imports={role.type: imports_of(role.command, Path(outline.cwd)) for role in outline.roles},
             attached=attached,

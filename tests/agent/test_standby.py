@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from runtime.starts import BOOT, PATIENCE, await_ready, waiting
 
 from phalanx.agent.standby import ABANDONED, InterpreterLine, Standby, boot_env, can_stand_by, interpreter_line
+from runtime.starts import BOOT, PATIENCE, await_ready, waiting
 
 ENV = {"PATH": os.environ["PATH"], "PYTHONPATH": "lib"}
 SCRIPT = "import os\nimport fakeflow\nprint(os.environ.get('TF_CONFIG', 'nobody'))"
@@ -318,9 +318,13 @@ def test_whoever_waits_for_a_standby_hears_that_it_was_discarded(in_a_loop) -> N
     assert in_a_loop(scene()) is False
 
 
+def open_files() -> set[str]:
+    return {str(file) for file in Path("/proc/self/fd").iterdir()}
+
+
 def test_a_standby_that_nobody_holds_leaves_no_file_open() -> None:
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = open_files()
     standby = Standby(boot=BOOT)
-    assert len(os.listdir("/proc/self/fd")) == len(before) + 4
+    assert len(open_files()) == len(before) + 4
     del standby
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before

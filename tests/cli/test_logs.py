@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from builders import DAWN, killed, running
 
+from builders import DAWN, killed, running
 from phalanx.cli.main import app
 from phalanx.errors import InputError, RunNotFoundError
 from phalanx.names import TaskId
@@ -24,7 +24,9 @@ def phalanx(*words: str) -> int:
     return app()(list(words), exit_on_error=False, print_error=False)
 
 
-def wrote(folder: RunFolder, task: str, seconds: float, data: bytes, *, stream: str = "out", generation: int = 1) -> None:
+def wrote(
+    folder: RunFolder, task: str, seconds: float, data: bytes, *, stream: str = "out", generation: int = 1
+) -> None:
     path = folder.log(TaskId.parse(task), generation=generation, attempt=1, stream=stream)
     path.parent.mkdir(parents=True, exist_ok=True)
     offset = path.stat().st_size if path.exists() else 0
@@ -86,12 +88,17 @@ def test_without_words_all_tasks_of_the_last_run_the_first_failure_on_top(
         (["worker:1", "--out"], "one out\none out again\n"),
         (["worker:1", "-f"], ONE),
         (["worker:1", "--since", "2026-11-30T07:00:04"], "one err\none out again\n"),
-        (["-f"], "worker:0 | zero out\n" + "".join(f"worker:1 | {x}\n" for x in ONE.splitlines()) + "worker:0 | zero err\n"),
+        (
+            ["-f"],
+            "worker:0 | zero out\n" + "".join(f"worker:1 | {x}\n" for x in ONE.splitlines()) + "worker:0 | zero err\n",
+        ),
         (
             ["--merged", "--out"],
-            "2026-11-30T07:00:02.000+00:00 worker:0 | zero out\n"
-            "2026-11-30T07:00:03.000+00:00 worker:1 | one out\n"
-            "2026-11-30T07:00:05.000+00:00 worker:1 | one out again\n",
+            (
+                "2026-11-30T07:00:02.000+00:00 worker:0 | zero out\n"
+                "2026-11-30T07:00:03.000+00:00 worker:1 | one out\n"
+                "2026-11-30T07:00:05.000+00:00 worker:1 | one out again\n"
+            ),
         ),
     ],
 )

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from builders import History, killed, running
 
+from builders import History, killed, running
 from phalanx.cli.main import app
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
 from phalanx.observe import follow
@@ -167,7 +167,7 @@ def test_ps_warns_of_an_index_file_that_others_can_read(begin: Begin, home: Path
     assert "can be read by others" in capsys.readouterr().err
 
 
-# report, events --------------------------------------------------------------------------------------------------------
+# report, events ------------------------------------------------------------------------------------------------------
 
 
 def test_report_of_the_last_run(begin: Begin, capsys: pytest.CaptureFixture[str]):
@@ -215,7 +215,7 @@ def test_events_skips_and_counts_what_it_cannot_read(begin: Begin, capsys: pytes
     assert "1 line of events.jsonl could not be read" in capsys.readouterr().err
 
 
-# attach ----------------------------------------------------------------------------------------------------------------
+# attach --------------------------------------------------------------------------------------------------------------
 
 
 def test_attach_exits_as_the_run_did(begin: Begin, capsys: pytest.CaptureFixture[str]):
@@ -237,7 +237,7 @@ def test_ctrl_c_detaches_and_says_so(begin: Begin, monkeypatch: pytest.MonkeyPat
     assert folder.events.read_text() == running().text
 
 
-# stop ------------------------------------------------------------------------------------------------------------------
+# stop ----------------------------------------------------------------------------------------------------------------
 
 
 def test_stop_waits_and_says_what_became_of_each_task(begin: Begin, capsys: pytest.CaptureFixture[str]):

@@ -7,6 +7,7 @@ import string
 import hypothesis.strategies as st
 from hypothesis import given
 
+from outlines import unhurried
 from phalanx.job.dump import to_yaml
 from phalanx.job.load import parse
 from phalanx.job.model import Job
@@ -44,6 +45,7 @@ jobs = st.fixed_dictionaries(
 )
 
 
+@unhurried
 @given(jobs)
 def test_what_is_written_is_read_back_as_the_same_job(data):
     job = Job.model_validate(data)

@@ -51,6 +51,10 @@ def test_all_wrong_flags_are_named_at_once():
     ]
 
 
+def test_a_word_that_is_no_utf8_reaches_the_script():
+    assert apply(None, Flags(), ("train.py", "\udcff")).command[1] == "\udcff"
+
+
 def test_values_know_the_flag_they_came_from():
     flags = Flags(workers=2, chief=False, max_restarts=3)
     assert named(flags) == {

@@ -89,6 +89,7 @@ def test_no_complaint_speaks_the_validators_jargon():
         ("roles: [worker]", "roles must be a mapping of keys to values, not a list"),
         ("env: {A: {checkpoint}}", 'env.A must be text, not a mapping; a word in braces needs quotes: "{checkpoint}"'),
         ("env: {A: }", "env.A must be text, not nothing"),
+        ('env: {A: "\\0"}', "env.A: a zero byte cannot be passed to a program"),
         ("outputs: ['']", "outputs[0] must not be empty"),
         ("roles: {worker: {count: 999999}}", "roles.worker.count must be at most 20000, not 999999"),
     ],

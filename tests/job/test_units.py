@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from outlines import unhurried
 from phalanx.job import units
 
 
@@ -39,6 +40,7 @@ def test_what_is_no_duration_is_refused_with_the_forms(written):
         units.seconds(written)
 
 
+@unhurried
 @given(st.integers(0, 30 * 86400 * 1000))
 def test_a_duration_in_words_is_the_same_duration(milliseconds):
     exact = milliseconds / 1000

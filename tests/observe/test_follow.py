@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+
 from builders import History, killed, running
 from phalanx.events import Record
 from phalanx.observe.follow import Follower, lost
@@ -19,7 +20,7 @@ from phalanx.states import RunPhase, RunState, TaskPhase
 class Witness:
     """A view that notes what it is shown, and is the world as well: after each look something happens."""
 
-    def __init__(self, happens: Callable[[int], None] = lambda look: None) -> None:
+    def __init__(self, happens: Callable[[int], None] = lambda _: None) -> None:
         self.phases: list[str] = []
         self.seqs: list[int] = []
         self.closed: list[RunState] = []
@@ -105,23 +106,21 @@ def test_an_interrupted_view_is_closed(tmp_path: Path):
 
 
 def entry(folder: RunFolder, lead: str = "127.0.0.1:9") -> Entry:
-    return Entry(
-        run=folder.run, folder=str(folder.path), engine="local", lead=lead, token="t", created=5.0, launcher=1
-    )
+    return Entry(run=folder.run, folder=str(folder.path), engine="local", lead=lead, token="t", created=5.0, launcher=1)
 
 
 def test_a_lead_must_be_silent_twice_to_count_as_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     answers = iter([True, False, True, False, False])
-    monkeypatch.setattr(people, "alive", lambda lead, token: next(answers))
+    monkeypatch.setattr(people, "alive", lambda *_: next(answers))
     broken = broken_after(entry(running().write(tmp_path)))
     assert [broken() for _ in range(5)] == [None, None, None, None, "no lead answers at 127.0.0.1:9"]
 
 
 def test_standing_is_what_the_records_say_while_somebody_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = running().write(tmp_path)
-    monkeypatch.setattr(people, "alive", lambda lead, token: True)
+    monkeypatch.setattr(people, "alive", lambda *_: True)
     assert standing(entry(folder)).phase is RunPhase.RUNNING
-    monkeypatch.setattr(people, "alive", lambda lead, token: False)
+    monkeypatch.setattr(people, "alive", lambda *_: False)
     found = standing(entry(folder))
     assert found.phase is RunPhase.LOST
     assert found.ended == found.tasks[min(found.tasks)].listening  # the last that was heard of it

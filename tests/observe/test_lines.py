@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from builders import History, killed, running
 from phalanx.errors import InputError
 from phalanx.names import TaskId
@@ -96,7 +97,6 @@ def test_a_line_without_end_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.
     path.write_bytes(b"x" * 25 + b"y" * 4)
     assert file.read() == b""
     assert file.read(last=True) == b"yyyy"
-    file.close()
 
 
 def test_a_second_attempt_is_shown_too(tmp_path: Path):

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
 from builders import DAWN, History, history, killed, running
 from phalanx.names import TaskId
 from phalanx.observe.live import LiveView
 from phalanx.records.folder import RunFolder
-from rich.console import Console
 
 Golden = Callable[[str, str], None]
 
@@ -40,7 +41,12 @@ def wrote(folder: RunFolder, task: str, text: str, *, stream: str = "out") -> No
 def test_a_running_job(tmp_path: Path, golden: Golden):
     folder = running().write(tmp_path)
     wrote(folder, "worker:0", "epoch 1\nepoch 2  10%\repoch 2  20%")
-    wrote(folder, "worker:1", "W a warning of TensorFlow that is much too long for what is left of the line\n", stream="err")
+    wrote(
+        folder,
+        "worker:1",
+        "W a warning of TensorFlow that is much too long for what is left of the line\n",
+        stream="err",
+    )
     golden("observe/live_running.txt", Screen(folder).text(running()))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from builders import DAWN, History, history, killed, running
 from phalanx.names import TaskId
 from phalanx.observe.follow import lost
@@ -60,7 +61,11 @@ def test_what_a_killed_task_said_last_is_what_it_wrote_last_on_either_stream(tmp
 
 
 def test_a_script_that_fails_shows_its_traceback(tmp_path: Path, golden: Golden):
-    said = ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "ValueError: no such \x1b[31mfile"]
+    said = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "ValueError: no such \x1b[31mfile",
+    ]
     cause = "worker:0 exited with code 1 3.0 s after its start; its last line was: ValueError: no such file"
     told = running(hosts=2).at(4.5).exited("worker:0", code=1, said=said).ordered("worker:1", grace=0.5)
     told.at(5).exited("worker:1", signal=9, stopped=True).culprit("worker:0", cause, "worker:1")

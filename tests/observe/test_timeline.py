@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from builders import DAWN
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import DAWN
 from phalanx.errors import InputError
 from phalanx.names import TaskId
 from phalanx.observe.since import parse_since
@@ -103,7 +103,6 @@ def test_following_shows_the_same_lines_once(tmp_path_factory: pytest.TempPathFa
         if look % pace == 0:
             found += growing.new(files, now=now)
     found += growing.new(files, now=now, last=True)
-    growing.close()
     for number, log in enumerate(logs):
         assert [line.data for line in found if line.log == log.file] == expected(writes, number)
 
@@ -117,7 +116,6 @@ def test_a_young_line_waits_for_an_earlier_one_of_another_task(tmp_path: Path):
     found = list(growing.new([one.file, two.file], now=SECOND + HOLD + 10))
     assert texts(found) == ["worker:1 earlier", "worker:0 later"]
     assert list(growing.new([one.file, two.file], now=SECOND + HOLD + 10)) == []
-    growing.close()
 
 
 def test_a_log_longer_than_a_batch_is_read_whole(tmp_path: Path):
@@ -128,9 +126,7 @@ def test_a_log_longer_than_a_batch_is_read_whole(tmp_path: Path):
     assert [line.ns for line in merged([log.file], since=995)] == [995, 996, 997, 998, 999]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("5m", 300), ("2h", 7200), ("1d", 86400), ("1.5m", 90)]
-)
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("2h", 7200), ("1d", 86400), ("1.5m", 90)])
 def test_since_a_while_ago(text: str, seconds: float):
     assert parse_since(text, DAWN) == int((DAWN - seconds) * SECOND)
 

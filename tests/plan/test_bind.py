@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from outlines import host_lists, outlines
+from outlines import host_lists, outlines, unhurried
 from phalanx.errors import PlaceError
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind, serves
@@ -44,6 +44,7 @@ def bound(*roles: Role, on: list[Host] | None = None, strategy: Strategy = Strat
     return bind(outline(*roles, strategy=strategy, **more), on or hosts(1), run="job-1", generation=1)
 
 
+@unhurried
 @given(outlines(), host_lists())
 def test_indices_are_dense_whatever_the_ids_of_the_hosts(job, living):
     plan = bind(job, living, run="r", generation=1)
@@ -52,6 +53,7 @@ def test_indices_are_dense_whatever_the_ids_of_the_hosts(job, living):
     assert len(plan.tasks) == sum(role.count for role in job.roles)
 
 
+@unhurried
 @given(outlines(), host_lists())
 def test_no_two_tasks_share_an_address(job, living):
     plan = bind(job, living, run="r", generation=1)
@@ -59,12 +61,14 @@ def test_no_two_tasks_share_an_address(job, living):
     assert len(addresses) == len(set(addresses)) == sum(role.count for role in job.roles if serves(job, role))
 
 
+@unhurried
 @given(outlines(), host_lists(), st.randoms())
 def test_equal_inputs_give_equal_plans_in_whatever_order_hosts_joined(job, living, random):
     shuffled = random.sample(living, len(living))
     assert bind(job, shuffled, run="r", generation=1) == bind(job, living, run="r", generation=1)
 
 
+@unhurried
 @given(outlines(), host_lists())
 def test_everybody_sees_the_same_cluster_and_only_the_task_differs(job, living):
     plan = bind(job, living, run="r", generation=1)
@@ -75,6 +79,7 @@ def test_everybody_sees_the_same_cluster_and_only_the_task_differs(job, living):
     assert (plan.cluster is None) == (not configs)
 
 
+@unhurried
 @given(outlines(), host_lists())
 def test_ranks_count_the_replicas_and_the_chief_is_first(job, living):
     plan = bind(job, living, run="r", generation=1)
@@ -84,6 +89,7 @@ def test_ranks_count_the_replicas_and_the_chief_is_first(job, living):
         assert ranks[job.leader] == 0
 
 
+@unhurried
 @given(outlines(), host_lists(least=2))
 def test_a_role_without_per_host_is_spread_evenly(job, living):
     plan = bind(job, living, run="r", generation=1)

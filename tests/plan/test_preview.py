@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from outlines import outlines
+from outlines import outlines, unhurried
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.preview import preview_hosts
 
 
+@unhurried
 @given(outlines())
 def test_any_outline_can_be_bound_to_its_preview(job):
     plan = bind(job, preview_hosts(job), run="r", generation=1)

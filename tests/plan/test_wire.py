@@ -7,13 +7,14 @@ import json
 import pytest
 from hypothesis import given
 
-from outlines import host_lists, outlines
+from outlines import host_lists, outlines, unhurried
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.plan import Plan
 from phalanx.plan.wire import WireError, from_wire, to_wire
 
 
+@unhurried
 @given(outlines(), host_lists())
 def test_any_plan_survives_the_round_trip(job, living):
     plan = bind(job, living, run="r", generation=3)

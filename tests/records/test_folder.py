@@ -47,7 +47,14 @@ def test_any_name_becomes_a_label(name: str):
 
 @pytest.mark.parametrize(
     ("name", "wanted"),
-    [("My Train.py", "my-train-py"), ("2nd", "r2nd"), ("…", "run"), ("", "run"), ("a" * 60, "a" * 40), ("a/../b", "a-b")],
+    [
+        ("My Train.py", "my-train-py"),
+        ("2nd", "r2nd"),
+        ("…", "run"),
+        ("", "run"),
+        ("a" * 60, "a" * 40),
+        ("a/../b", "a-b"),
+    ],
 )
 def test_slugs(name: str, wanted: str):
     assert slug(name) == wanted
@@ -55,7 +62,7 @@ def test_slugs(name: str, wanted: str):
 
 def test_a_file_in_the_place_of_the_folder_is_the_users_to_solve(tmp_path: Path):
     (tmp_path / "runs").write_text("")
-    with pytest.raises(InputError, match="runs cannot be used: .*") as wrong:
+    with pytest.raises(InputError, match="runs cannot be used") as wrong:
         RunFolder.create(tmp_path / "runs", "digits", NOW)
     assert "--runs" in (wrong.value.hint or "")
 

@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from builders import running
 
+from builders import running
 from phalanx.errors import InputError, RunNotFoundError
 from phalanx.records.index import Entry, Index, state_root
 

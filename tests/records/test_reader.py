@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import history, killed, running
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import history, killed, running
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import Tail, read_end, read_plan, read_records, read_state
 from phalanx.states import RunPhase

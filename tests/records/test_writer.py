@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from builders import DAWN, history, killed
 
 import phalanx
+from builders import DAWN, history, killed
 from phalanx import events as ev
 from phalanx.errors import PlaceError
 from phalanx.records import writer
@@ -183,7 +183,7 @@ def test_an_atomic_write_has_the_mode_and_leaves_no_scratch_file(tmp_path: Path)
 def test_an_atomic_write_that_fails_leaves_the_old_text(tmp_path: Path):
     path = tmp_path / "plan.json"
     write_atomic(path, "old")
-    with no_file_beyond(10), pytest.raises(PlaceError, match="plan.json cannot be written"):
+    with no_file_beyond(10), pytest.raises(PlaceError, match=r"plan\.json cannot be written"):
         write_atomic(path, json.dumps(["long"] * 100))
     assert path.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+
+from runtime.packages import packages
 from runtime.programs import Case, cases
 from runtime.starts import Outcome, cold, plain, standby
 
 pytestmark = pytest.mark.real
 
-CASES = {case.name: case for case in cases()}
+CASES = {case.name: case for case in (*cases(), *packages())}
 STARTS: dict[str, Callable[..., Outcome]] = {"cold": cold, "standby": standby}
 
 
@@ -42,6 +43,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Case], Outco
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_start_is_indistinguishable_from_plain_python(name: str, start: str, run: Callable[[str, Case], Outcome]) -> None:
+def test_a_start_is_indistinguishable_from_plain_python(
+    name: str, start: str, run: Callable[[str, Case], Outcome]
+) -> None:
     case = CASES[name]
     assert run(start, case) == run("exec", case)

@@ -1,12 +1,14 @@
 """Imports TensorFlow once, then forks a process per TF_CONFIG and tells how each fared.
 
-Reads a JSON list of cases on stdin: {"name", "tasks": [TF_CONFIG text or null, ...], "do", "seconds", "environ"};
+Reads a JSON list of cases on stdin: {"name", "tasks": [TF_CONFIG text or null, ...], "hangs", "do", "environ"};
 writes a JSON object on stdout: name -> one outcome per task. An outcome is `replicas=N`, `ExceptionName: text`,
-`blocked` (nothing after `seconds`) or `signal N`. At most two processes at once; no eager context before a fork.
+`signal N`, or `blocked`: no other task of the case is left but those expected to hang, and PATIENCE seconds have
+passed, or LONGEST have in any case. At most two processes at once; no eager context before a fork.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import select
@@ -18,6 +20,8 @@ from typing import Any
 import tensorflow as tf
 
 AT_ONCE = 2
+PATIENCE = 2.0
+LONGEST = 30.0
 
 
 def mwms() -> str:
@@ -52,40 +56,54 @@ def child(text: str | None, case: dict[str, Any], write_end: int) -> None:
     os._exit(0)
 
 
+@dataclasses.dataclass
+class Running:
+    pid: int
+    case: dict[str, Any]
+    place: int
+    since: float = dataclasses.field(default_factory=time.monotonic)
+
+
+def start(case: dict[str, Any], running: dict[int, Running]) -> None:
+    for place, text in enumerate(case["tasks"]):
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read_end)
+            child(text, case, write_end)
+        os.close(write_end)
+        running[read_end] = Running(pid=pid, case=case, place=place)
+
+
+def given_up(task: Running, running: dict[int, Running]) -> bool:
+    left = sum(other.case is task.case for other in running.values())
+    waited = time.monotonic() - task.since
+    return waited > LONGEST or (left <= task.case["hangs"] and waited > PATIENCE)
+
+
 def main() -> None:
     waiting = json.load(sys.stdin)
-    sys.stdout.flush()
     outcomes: dict[str, list[str]] = {case["name"]: ["blocked"] * len(case["tasks"]) for case in waiting}
-    running: dict[int, tuple[int, str, int, float]] = {}  # pipe -> pid, case, task, deadline
+    running: dict[int, Running] = {}
     while waiting or running:
-        while waiting and len(running) + len(waiting[0]["tasks"]) <= max(AT_ONCE, len(waiting[0]["tasks"])):
-            case = waiting.pop(0)
-            for place, text in enumerate(case["tasks"]):
-                read_end, write_end = os.pipe()
-                pid = os.fork()
-                if pid == 0:
-                    os.close(read_end)
-                    child(text, case, write_end)
-                os.close(write_end)
-                running[read_end] = (pid, case["name"], place, time.monotonic() + case["seconds"])
+        while waiting and len(running) + len(waiting[0]["tasks"]) <= AT_ONCE:
+            start(waiting.pop(0), running)
         ready, _, _ = select.select(list(running), [], [], 0.05)
-        now = time.monotonic()
-        for pipe, (pid, name, place, deadline) in list(running.items()):
-            if pipe in ready:
-                said = os.read(pipe, 4096).decode()
-                if said:
-                    outcomes[name][place] = said
-                    continue
-                _, status = os.waitpid(pid, 0)
-                if os.WIFSIGNALED(status):
-                    outcomes[name][place] = f"signal {os.WTERMSIG(status)}"
-            elif now > deadline:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+        done = [pipe for pipe, task in running.items() if pipe not in ready and given_up(task, running)]
+        for pipe in done:
+            os.kill(running[pipe].pid, signal.SIGKILL)
+        for pipe in ready:
+            said = os.read(pipe, 4096).decode()
+            if said:
+                outcomes[running[pipe].case["name"]][running[pipe].place] = said
             else:
-                continue
+                done.append(pipe)
+        for pipe in done:
+            task = running.pop(pipe)
             os.close(pipe)
-            del running[pipe]
+            _, status = os.waitpid(task.pid, 0)
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
+                outcomes[task.case["name"]][task.place] = f"signal {os.WTERMSIG(status)}"
     json.dump(outcomes, sys.stdout)
 
 

@@ -35,7 +35,9 @@ def test_a_cluster_of_ps_has_no_chief() -> None:
 
 
 def test_tasks_come_chief_worker_ps_evaluator_then_extra_roles_by_name() -> None:
-    cluster = Cluster.dense({"zoo": ["z:1"], "dispatcher": ["d:1"], **{k: list(v.values()) for k, v in full().jobs.items()}})
+    cluster = Cluster.dense(
+        {"zoo": ["z:1"], "dispatcher": ["d:1"], **{k: list(v.values()) for k, v in full().jobs.items()}}
+    )
     told = [str(task) for task in cluster.tasks()]
     assert told == ["chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0", "dispatcher:0", "zoo:0"]
 
@@ -80,7 +82,11 @@ def test_to_json_keeps_the_order_of_the_types_and_what_was_beside_them() -> None
     )
 
 
-@given(st.dictionaries(st.sampled_from(["chief", "worker", "ps", "x"]), st.dictionaries(st.integers(0, 50), st.just("h:1"))))
+@given(
+    st.dictionaries(
+        st.sampled_from(["chief", "worker", "ps", "x"]), st.dictionaries(st.integers(0, 50), st.just("h:1"))
+    )
+)
 def test_rank_is_the_place_among_the_replicas(jobs: dict[str, dict[int, str]]) -> None:
     cluster = Cluster(jobs=jobs)
     order = cluster.replicas()

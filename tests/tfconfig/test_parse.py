@@ -235,7 +235,8 @@ def test_the_library_imports_with_nothing_but_the_standard_library() -> None:
     source = Path(phalanx.__file__).parents[1]
     code = (
         f"import sys; sys.path.insert(0, {str(source)!r}); from phalanx import tfconfig; "
-        "text = tfconfig.generate(tfconfig.Cluster.dense({'worker': ['a:2222', 'b:2222']}), tfconfig.TaskId('worker', 1));"
+        "cluster = tfconfig.Cluster.dense({'worker': ['a:2222', 'b:2222']}); "
+        "text = tfconfig.generate(cluster, tfconfig.TaskId('worker', 1)); "
         "print(tfconfig.check(text), tfconfig.fix(text).changes)"
     )
     ran = subprocess.run([sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=False)

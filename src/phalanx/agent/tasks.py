@@ -6,18 +6,20 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from phalanx import events as ev
-from phalanx.agent.children import Child, Event, Exited, FailedToStart, Lost, Reaper, Started
+from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, Started
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture, Trouble
 from phalanx.agent.prestart import Waiting, piped
-from phalanx.agent.standby import Standby
+from phalanx.agent.running import Running
+from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
-from phalanx.protocol.messages import Order, StartTask, unpack
+from phalanx.protocol.messages import Order, unpack
 from phalanx.redact import Masker
 
 #: How long the leader of a group has to listen before the others start all the same (facts §6).
@@ -28,25 +30,6 @@ LAST_LINES, LINE_LENGTH = 20, 500
 
 #: Seconds that the last output of an ended process has to arrive.
 DRAIN = 0.5
-
-
-class Running:
-    """One attempt of one task, from its order to its end."""
-
-    def __init__(self, task: StartTask, generation: int, tf_config: str | None) -> None:
-        """Nothing runs yet."""
-        self.task, self.generation, self.tf_config = task, generation, tf_config
-        self.child: Child | None = None
-        self.standby: Standby | None = None
-        self.captures: list[Capture] = []
-        self.started = asyncio.Event()  # it has its identity
-        self.listens = asyncio.Event()
-        self.ended = asyncio.Event()
-        self.stopped = False
-        self.pid = 0
-        #: What a standby must still be told: variables to set, and to remove.
-        self.news: dict[str, str] = {}
-        self.gone: tuple[str, ...] = ()
 
 
 class Tasks:
@@ -112,7 +95,7 @@ class Tasks:
             own = head if task.head is None else unpack(task.head)
             running = Running(task, order.generation, None if task.tail is None else own + task.tail)
             self._running[task.id] = running
-            (self._folder / "tasks" / task.id.folder).mkdir(parents=True, exist_ok=True)
+            self._make_folders(task.id)
             waiting = self._waiting.pop(str(task.id), None)
             if waiting is not None and waiting.argv == task.argv and waiting.child.alive:
                 running.standby, running.child = waiting.standby, waiting.child
@@ -122,6 +105,16 @@ class Tasks:
             elif waiting is not None:
                 waiting.standby.discard()
         self._said.prepared(order.generation)
+
+    def _make_folders(self, task: TaskId) -> None:
+        """A disk that refuses costs the logs, never the task."""
+        for kind in ("tasks", "logs"):
+            folder = self._folder / kind / task.folder
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as wrong:
+                message = f"{folder} cannot be made: {wrong.strerror}"
+                self._said.say(ev.Noted(time=time.time(), message=message, task=task, host=self._host))
 
     def _difference(self, running: Running, waiting: Waiting) -> None:
         """What the standby must still learn: variables that were not known, or are others now."""
@@ -166,7 +159,13 @@ class Tasks:
     def _start(self, running: Running) -> None:
         if running.stopped:
             return
-        now = time.time()
+        try:
+            self._start_now(running, time.time())
+        except PhalanxError as wrong:
+            running.ended.set()
+            self._tell(running, ev.TaskNotStarted, time.time(), message=str(wrong))
+
+    def _start_now(self, running: Running, now: float) -> None:
         if running.standby is not None and running.child is not None and running.child.alive:
             running.standby.go(running.news, unset=running.gone)
             running.pid = running.child.pid
@@ -188,7 +187,6 @@ class Tasks:
 
     def _capture(self, running: Running, out: int, err: int) -> None:
         folder = self._folder / "logs" / running.task.id.folder
-        folder.mkdir(parents=True, exist_ok=True)
         stem = f"g{running.generation}.a{running.task.attempt}"
         running.captures = [
             Capture(
@@ -202,13 +200,15 @@ class Tasks:
 
     def _on_trouble(self, running: Running, trouble: Trouble) -> None:
         """The disk takes no more of a log, or takes it again: said, and the task goes on."""
-        again = f"takes it again; {trouble.dropped} bytes are lost" if trouble.over else "takes no more; the task goes on"
+        again = (
+            f"takes it again; {trouble.dropped} bytes are lost" if trouble.over else "takes no more; the task goes on"
+        )
         message = f"{trouble.path.name} of {running.task.id}: {trouble.message}: the disk {again}"
         self._said.say(ev.Noted(time=time.time(), message=message, task=running.task.id, host=self._host))
 
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
         running.started.set()
-        self._said.say(ev.TaskStarted(time=when, **self._about(running), pid=running.pid, standby=standby))
+        self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
         if running.task.port is not None:
             self._spawn(self._watch_port(running, running.task.port))
 
@@ -217,7 +217,7 @@ class Tasks:
         while not running.ended.is_set():
             if listening([port]):
                 running.listens.set()
-                self._said.say(ev.TaskListening(time=time.time(), **self._about(running), port=port))
+                self._tell(running, ev.TaskListening, time.time(), port=port)
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 1.2, 0.5)
@@ -243,7 +243,7 @@ class Tasks:
         running.ended.set()
         if running.standby is not None:
             running.standby.discard()
-        self._said.say(ev.TaskExited(time=time.time(), **self._about(running), pid=0, stopped=True))
+        self._tell(running, ev.TaskExited, time.time(), pid=0, stopped=True)
 
     def _on_child(self, event: Event) -> None:
         if isinstance(event, Lost):
@@ -258,31 +258,27 @@ class Tasks:
                 self._is_running(running, event.time, standby=False)
             case FailedToStart():
                 running.ended.set()
-                self._said.say(ev.TaskNotStarted(time=time.time(), **self._about(running), message=event.message))
+                self._tell(running, ev.TaskNotStarted, time.time(), message=event.message)
             case Exited() if running.started.is_set():
                 self._spawn(self._finish(running, event))
 
     async def _finish(self, running: Running, event: Exited) -> None:
         """Its last words first, then its end: a report without the traceback would be half a report."""
-        try:
-            async with asyncio.timeout(DRAIN):
-                await asyncio.gather(*(capture.done.wait() for capture in running.captures))
-        except TimeoutError:
-            pass  # noqa: S110 - a grandchild holds the pipe; what has come is what we say
+        # A grandchild may hold the pipe for longer; then what has come is what we say.
+        await asyncio.wait([asyncio.ensure_future(capture.done.wait()) for capture in running.captures], timeout=DRAIN)
         running.ended.set()
-        self._said.say(
-            ev.TaskExited(
-                time=event.time,
-                **self._about(running),
-                pid=event.pid,
-                code=event.code,
-                signal=event.signal,
-                core=event.core,
-                stopped=running.stopped,
-                last_lines=self._last_lines(running),
-                cpu_seconds=round(event.user + event.system, 3),
-                max_rss=event.max_rss,
-            )
+        self._tell(
+            running,
+            ev.TaskExited,
+            event.time,
+            pid=event.pid,
+            code=event.code,
+            signal=event.signal,
+            core=event.core,
+            stopped=running.stopped,
+            last_lines=self._last_lines(running),
+            cpu_seconds=round(event.user + event.system, 3),
+            max_rss=event.max_rss,
         )
 
     def _last_lines(self, running: Running) -> tuple[str, ...]:
@@ -299,11 +295,13 @@ class Tasks:
             raise RuntimeError(message)
         return self._link
 
-    def _about(self, running: Running) -> dict[str, object]:
+    def _tell(self, running: Running, kind: Callable[..., ev.TaskEvent], when: float, **more: Any) -> None:
+        """Say what happened to one attempt, with all that tells it from any other."""
         task = running.task
-        return {"task": task.id, "host": self._host, "generation": running.generation, "attempt": task.attempt}
+        about = {"task": task.id, "host": self._host, "generation": running.generation, "attempt": task.attempt}
+        self._said.say(kind(time=when, **about, **more))
 
-    def _spawn(self, work: object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

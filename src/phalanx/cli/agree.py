@@ -14,10 +14,12 @@ def agree(
     json: findings.Json = False,
     fail_on: findings.FailOn = "error",
 ) -> int:
-    """Compare the TF_CONFIGs of several nodes: the cluster the same everywhere, each task claimed by one node.
+    """Compare the TF_CONFIGs of several nodes.
 
-    The cluster that most nodes have is the reference; the node that differs is named. Exit code 0: they agree, 1: they
-    do not, 2: the input cannot be read.
+    The cluster must be the same everywhere and each task be claimed by one
+    node. What most nodes have is the reference; the node that differs is
+    named. Exit code 0: they agree, 1: they do not, 2: the input cannot be
+    read.
 
     For example:
       phalanx agree node1.json node2.json

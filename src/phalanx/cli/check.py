@@ -29,8 +29,9 @@ def check(
 ) -> int:
     """Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.
 
-    Each file is checked by itself; `phalanx agree` compares the files of several nodes. Exit code 0: fine, 1: something
-    at or above --fail-on was found, 2: the input cannot be read.
+    Each file is checked by itself; `phalanx agree` compares the files of
+    several nodes. Exit code 0: fine, 1: something at or above --fail-on was
+    found, 2: the input cannot be read.
 
     For example:
       phalanx check
@@ -61,4 +62,4 @@ def _who(config: TfConfig | None) -> str:
     if config is None or config.cluster is None or config.task is None:
         return "no cluster: TensorFlow trains alone"
     rank = config.cluster.rank(config.task)
-    return str(config.task) + (f", rank {rank} of {len(config.cluster.replicas())}" if rank is not None else "")
+    return str(config.task) + (f", rank {rank} of {len(config.cluster.replicas())} replicas" if rank is not None else "")

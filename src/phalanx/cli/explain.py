@@ -27,9 +27,11 @@ def explain(
     width: Annotated[int, Parameter(help="Columns of the drawing.")] = 80,
     ascii_only: Annotated[bool, Parameter(name="--ascii", negative=(), help="Draw with + - | only.")] = False,
 ) -> int:
-    """Say in plain words what a TF_CONFIG means: who leads, who trains, who waits for whom, what starts where.
+    """Say in plain words what a TF_CONFIG means.
 
-    Exit code 0: explained, 1: it means nothing (the findings say why), 2: the input cannot be read.
+    Who leads, who trains, who waits for whom, what starts where, which
+    strategy accepts it. Exit code 0: explained, 1: it means nothing (the
+    findings say why), 2: the input cannot be read.
 
     For example:
       phalanx explain

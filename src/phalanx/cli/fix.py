@@ -47,12 +47,12 @@ def fix(
         if source.text is None:
             raise InputError("TF_CONFIG is not set", hint="give a file, or `-` for standard input")
         fixed = mend(source.text, strategy=strategy)
-        _tell(source, fixed)
-        code = max(code, findings.code(fixed.left, fail_on))
         if not in_place:
             sys.stdout.write(findings.encodable(fixed.text if fixed.text.endswith("\n") else fixed.text + "\n"))
         elif fixed.changes:
             rewrite(originals[number], fixed.text)
+        _tell(source, fixed)
+        code = max(code, findings.code(fixed.left, fail_on))
     return code
 
 
@@ -89,9 +89,9 @@ def rewrite(path: Path, text: str) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    except BaseException:
+    except OSError as error:
         backup.unlink(missing_ok=True)  # `path` is as it was
-        raise
+        raise InputError(f"cannot write {path}: {error.strerror}; it is as it was") from error
 
 
 def _keep(path: Path, backup: Path) -> None:

@@ -109,7 +109,7 @@ def _read(name: str) -> Cluster:
     if more:
         raise InputError(f"{name} holds {len(more) + 1} TF_CONFIGs; generate takes one cluster")
     parsed = parse(source.text, path=source.path)
-    if isinstance(parsed.raw, dict) and not {"cluster", "task"} & set(parsed.raw):
+    if isinstance(parsed.raw, dict) and parsed.raw and not {"cluster", "task"} & parsed.raw.keys():
         parsed = parse(json.dumps({"cluster": parsed.raw}), path=source.path)
     wrong = [finding for finding in parsed.findings if finding.severity is Severity.ERROR]
     if wrong or parsed.config is None or parsed.config.cluster is None:

@@ -46,13 +46,14 @@ def run(
         Print each event as a line of JSON.
     """
     from phalanx.job.declare import declare  # noqa: PLC0415 - pydantic and YAML, not for --help
+    from phalanx.job.show import note_line  # noqa: PLC0415 - as above
     from phalanx.launch import follow, launch  # noqa: PLC0415 - as above
     from phalanx.observe.views import view_for  # noqa: PLC0415 - as above
 
     cwd = Path.cwd()
     declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
     for note in declared.notes:
-        sys.stderr.write(f"phalanx: {note.severity.value}: {note.message}\n")
+        sys.stderr.write(f"phalanx: {note_line(note)}\n")
     launched = launch(declared, runs=_runs(runs, cwd), environ=os.environ, attached=not detach)
     if detach:
         print(launched.entry.run)

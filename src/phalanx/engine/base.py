@@ -32,8 +32,10 @@ class Submission:
 class Started(Protocol):
     """A submission that an engine has taken."""
 
-    #: Where the lead answers: `host:port`.
-    lead: str
+    @property
+    def lead(self) -> str:
+        """Where the lead answers: `host:port`."""
+        ...
 
     def broken(self) -> str | None:
         """Why the place cannot go on (every process of ours is gone), or None. Cheap, may be asked often."""

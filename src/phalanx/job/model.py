@@ -10,6 +10,7 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -46,6 +47,13 @@ def _switch(value: object) -> bool:
     raise ValueError(message)
 
 
+def _passable(value: str) -> str:
+    if "\0" in value:
+        message = "a zero byte cannot be passed to a program"
+        raise ValueError(message)
+    return value
+
+
 def _command(value: object) -> object:
     """A command is a list; the sentence a shell would split is shown as one, since guessing at quotes goes wrong."""
     if not isinstance(value, str):
@@ -64,6 +72,7 @@ def _command(value: object) -> object:
 Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
 Size = Annotated[int, BeforeValidator(units.size), WithJsonSchema(_SIZE_SCHEMA)]
 Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
+Word = Annotated[str, AfterValidator(_passable)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]
@@ -105,10 +114,10 @@ class Role(_Part):
     per_host: int | None = Field(
         default=None, ge=1, description="At most this many on one host. Default: spread evenly over the hosts."
     )
-    command: list[str] | None = Field(
+    command: list[Word] | None = Field(
         default=None, min_length=1, description="What this role runs instead. Default: the job's command."
     )
-    env: dict[VariableName, str] = Field(
+    env: dict[VariableName, Word] = Field(
         default_factory=dict,
         description="Variables added to those of the job. Default: none. Values are text: quote numbers.",
     )
@@ -226,7 +235,7 @@ class Job(_Part):
         description="What the run is called: lower-case letters, digits and dashes, at most 40, as every engine "
         "accepts it. Default: the script's name.",
     )
-    command: list[str] = Field(
+    command: list[Word] = Field(
         min_length=1,
         description="What each task runs, one word an item; `train.py` and a bare `python` run under the interpreter "
         "that `phalanx plan` shows. {checkpoint}, {run}, {task_dir} and {generation} are filled in. Required.",
@@ -241,7 +250,7 @@ class Job(_Part):
         description="How many of each: chief, worker, ps, evaluator, or a role of your own. Default: one worker; a ps "
         "implies one chief (chief: {count: 0} for none).",
     )
-    env: dict[VariableName, str] = Field(
+    env: dict[VariableName, Word] = Field(
         default_factory=dict,
         description="Variables for every task, beside your own environment; text, so quote numbers. Default: none.",
     )

@@ -17,6 +17,8 @@ from phalanx.plan.policies import Grace, Health, Policies, Restart
 from phalanx.plan.preview import preview_hosts
 
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+#: Agents hold the ports of the next generation as well, so that a restart needs no luck.
+_GENERATIONS = 2
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -128,11 +130,12 @@ def _policies(job: Job) -> Policies:
 
 def _check_room(outline: Outline) -> None:
     """The lead would find out when all hosts have joined; the numbers are known now."""
-    serving = sum(role.count for role in outline.roles if serves(outline, role))
-    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < serving:
+    wanted = _GENERATIONS * sum(role.count for role in outline.roles if serves(outline, role))
+    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < wanted:
         low, high = outline.ports
         raise InputError(
-            f"--ports {low}-{high} has {room} ports for {serving} tasks", hint=f"widen it to {low}-{low + serving - 1}"
+            f"the ports {low}-{high} are {room}, and this job needs {wanted}: one a task, now and for a restart",
+            hint=f"widen them to {low}-{low + wanted - 1}",
         )
     try:
         preview_hosts(outline)

@@ -83,7 +83,7 @@ def as_lines(declared: Declared, bound: Plan) -> Iterator[str]:
     yield from _environments(outline, bound)
     if declared.notes:
         yield ""
-    yield from map(_note, declared.notes)
+    yield from map(note_line, declared.notes)
 
 
 def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
@@ -180,7 +180,8 @@ def _without_ports(env: dict[str, str], bound: Plan) -> dict[str, str]:
     return env | {"TF_CONFIG": text}
 
 
-def _note(note: Finding) -> str:
+def note_line(note: Finding) -> str:
+    """What the user should know, with its place where it has one."""
     place = f"{note.path}:{note.place.line}:{note.place.column}: " if "." in note.path else ""
     return f"{note.severity.value}: {place}{note.message}" + (f"; {note.fix}" if note.fix else "")
 

@@ -54,7 +54,6 @@ class LinesView:
 
     def close(self, state: RunState) -> None:
         """The report, where the run has ended."""
-        self._output.close()
         self._told()
         if state.phase.terminal:
             report = build_report(state, read_plan(self._folder), self._folder)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 
+from phalanx.observe.logtail import size_of
 from phalanx.records.folder import LogFile
 from phalanx.records.timeindex import TimeIndex
 
@@ -37,23 +38,7 @@ def merged(logs: Iterable[LogFile], *, since: int | None = None) -> Iterator[Lin
 
     A stream for any number and any size of logs. Where a log has no index, its lines have the time of its last write.
     """
-    return heapq.merge(*(_all(log, since) for log in logs), key=attrgetter("ns"))
-
-
-def _all(log: LogFile, since: int | None) -> Iterator[Line]:
-    at = 0
-    while True:
-        try:
-            index = TimeIndex(log.path)
-        except FileNotFoundError:
-            return
-        with index:
-            batch = list(itertools.islice(index.lines(at, since=since, final=True), _BATCH))
-        for line in batch:
-            yield _line(log, line.time, line.data)
-        if len(batch) < _BATCH:
-            return
-        at, since = batch[-1].end, None
+    return heapq.merge(*(_Place(log, since).upto(None) for log in logs), key=attrgetter("ns"))
 
 
 class Growing:
@@ -75,42 +60,40 @@ class Growing:
         until = None if last else now - HOLD
         return heapq.merge(*(place.upto(until) for place in self._logs.values()), key=attrgetter("ns"))
 
-    def close(self) -> None:
-        """Give the files back."""
-        for place in self._logs.values():
-            place.close()
-
 
 class _Place:
     """How far one log has been read."""
 
     def __init__(self, log: LogFile, since: int | None) -> None:
         self._log, self._since = log, since
-        self._index: TimeIndex | None = None
         self._at = 0
+        self._seen = 0  # the size at which there was nothing more to give
 
     def upto(self, until: int | None) -> Iterator[Line]:
-        """The next lines that came at `until` or before; with None every line, and the unended last one."""
-        if self._index is None:
-            try:
-                self._index = TimeIndex(self._log.path)
-            except FileNotFoundError:
+        """The next lines that came at `until` or before; with None every line, and the unended last one.
+
+        Goes no further than the log reaches now: one that is flooded would never end.
+        """
+        size = size_of(self._log.path)
+        if size <= (self._at if until is None else self._seen):
+            return
+        while self._at < size:
+            lines = self._batch(until, size)
+            yield from lines
+            if len(lines) < _BATCH:
                 return
-        if self._index.size <= self._at:
-            return  # one system call where nothing is new
-        for line in self._index.lines(self._at, since=self._since, final=until is None):
-            if until is not None and line.time > until:
-                return
-            self._at, self._since = line.end, None
-            yield _line(self._log, line.time, line.data)
 
-    def close(self) -> None:
-        if self._index is not None:
-            self._index.close()
-
-
-def _line(log: LogFile, time: int, data: bytes) -> Line:
-    return Line(time or _written(log.path), log, data.removesuffix(b"\n"))
+    def _batch(self, until: int | None, size: int) -> list[Line]:
+        """The next lines; fewer than `_BATCH` where there are no more, or where they are too young."""
+        with TimeIndex(self._log.path) as index:
+            found = index.lines(self._at, since=self._since, final=until is None)
+            batch = list(itertools.islice(found, _BATCH))
+        ripe = list(itertools.takewhile(lambda line: until is None or line.time <= until, batch))
+        if ripe:
+            self._at, self._since = ripe[-1].end, None
+        if len(ripe) == len(batch) < _BATCH:
+            self._seen = size
+        return [Line(line.time or _written(self._log.path), self._log, line.data.removesuffix(b"\n")) for line in ripe]
 
 
 def _written(path: Path) -> int:

@@ -100,9 +100,9 @@ class Standby:
                 self._start_afresh()
             del sys.path[0]
             # What it remembers of the folder may be old when the script begins.
-            finder = sys.path_importer_cache.get(folder or os.getcwd())
-            if hasattr(finder, "invalidate_caches"):
-                finder.invalidate_caches()
+            forget = getattr(sys.path_importer_cache.get(folder or os.getcwd()), "invalidate_caches", None)
+            if forget is not None:
+                forget()
         for name in set(main).difference(before, ("__warningregistry__",)):
             del main[name]
         main.update(before)

@@ -1,0 +1,29 @@
+"""One attempt of one task, from its order to its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from phalanx.agent.children import Child
+from phalanx.agent.output import Capture
+from phalanx.agent.standby import Standby
+from phalanx.protocol.messages import StartTask
+
+
+class Running:
+    """What is known of it here. The three events are set once and stay set."""
+
+    def __init__(self, task: StartTask, generation: int, tf_config: str | None) -> None:
+        """Nothing runs yet."""
+        self.task, self.generation, self.tf_config = task, generation, tf_config
+        self.child: Child | None = None
+        self.standby: Standby | None = None
+        self.captures: list[Capture] = []
+        self.started = asyncio.Event()  # it has its identity
+        self.listens = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.stopped = False
+        self.pid = 0
+        #: What a standby must still be told: variables to set, and to remove.
+        self.news: dict[str, str] = {}
+        self.gone: tuple[str, ...] = ()

@@ -1,0 +1,49 @@
+"""Every event has its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from builders import history, killed, running
+from phalanx import events as ev
+from phalanx.names import TaskId
+from phalanx.observe.words import describe
+from phalanx.states import fold_all
+
+Golden = Callable[[str, str], None]
+
+
+def everything() -> list[ev.Event]:
+    """A history in which each kind of event happens."""
+    told = running(hosts=2).at(5).refused("worker:0", "no memory").noted("a word").stop("me").stop("me", hard=True)
+    told.ordered("worker:0").ordered("worker:0", grace=0.0).exited("worker:0", signal=15, stopped=True)
+    told.exited("worker:1", signal=11, core=True).exited("worker:1", signal=99).again("worker:1").started("worker:1")
+    told.exited("worker:1", code=None, stopped=True).lost(1, "gone").left(0).succeeded()
+    told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).ended(
+        "failed", 1, "worker:1 crashed"
+    )
+    return told.bound(port=30000).events
+
+
+def test_every_event_in_words(golden: Golden):
+    told = running(hosts=2)
+    state = told.state
+    lines = [describe(event, state) for event in everything()]
+    golden("observe/words.txt", "\n".join(lines) + "\n")
+    assert {type(event) for event in everything()} == set(ev.EVENTS.values())
+    assert not any(line in ev.EVENTS for line in lines)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1000])
+def test_a_sentence_stays_short_for_any_number_of_tasks(count: int):
+    told = history(workers=count).joined().bound().ordered()
+    state = told.state
+    assert all(len(describe(event, state)) < 300 for event in told.events)
+
+
+def test_a_stopped_task_says_how_long_it_took():
+    records = killed().records
+    event = next(r.event for r in records if isinstance(r.event, ev.TaskExited) and r.event.task == TaskId("worker", 0))
+    assert describe(event, fold_all(records)) == "worker:0 exited with code 1 0.2 s after it was told to"
