@@ -96,7 +96,7 @@ class Place:
             found = [e for e in self.events(kind) if all(e.get(name) == value for name, value in fields.items())]
             return found if len(found) >= number else []
 
-        return wait_for(enough, f"{number} × {kind} {fields}")[number - 1]
+        return wait_for(enough, f"{number} of {kind} {fields}")[number - 1]
 
     def report(self) -> dict[str, Any]:
         path = self.run_folder() / "report.json"

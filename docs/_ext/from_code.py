@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 import phalanx
 from phalanx import errors, events
 from phalanx.cli import main as cli
+from phalanx.decide.exits import KNOWN_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -82,6 +83,12 @@ def error_classes() -> str:
         ["error", "exit code", "says"],
         [[f"`{kind.__name__}`", str(kind.exit_code), sentence(kind)] for kind in kinds],
     )
+
+
+def known_errors() -> str:
+    """What TensorFlow and Python print, and what to do about it."""
+    rows = [[f"`{known.pattern.pattern}`", known.kind.value, known.advice, known.source] for known in KNOWN_ERRORS]
+    return table(["text (a regular expression)", "kind", "what to do", "source"], rows)
 
 
 def event_kinds() -> str:
@@ -148,6 +155,7 @@ def help_of(words: list[str]) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "rules": rules,
     "errors": error_classes,
+    "known-errors": known_errors,
     "events": event_kinds,
     "job": declaration,
     "cli": command_line,

@@ -130,12 +130,13 @@ def test_github_commands_and_sarif(phalanx, write):
 
 
 def test_strategy_hosts_and_version_reach_the_rules(phalanx):
-    with_ps = '{"cluster": {"chief": ["a:2222"], "worker": ["b:2222"], "ps": ["c:2222"]}, "task": {"type": "chief", "index": 0}}'
-    assert phalanx("check", "-", stdin=with_ps.encode()).code == 0
-    assert phalanx("check", "-", "--strategy", "mwms", stdin=with_ps.encode()).code == 1
+    cluster = {"chief": ["a:2222"], "worker": ["b:2222"], "ps": ["c:2222"]}
+    with_ps = json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}).encode()
+    assert phalanx("check", "-", stdin=with_ps).code == 0
+    assert phalanx("check", "-", "--strategy", "mwms", stdin=with_ps).code == 1
     estimator = ("check", "-", "--strategy", "estimator", "--tf-version")
-    assert phalanx(*estimator, "2.15", stdin=with_ps.encode()).code == 0
-    assert phalanx(*estimator, "2.16", stdin=with_ps.encode()).code == 1
+    assert phalanx(*estimator, "2.15", stdin=with_ps).code == 0
+    assert phalanx(*estimator, "2.16", stdin=with_ps).code == 1
     local = SOUND.replace("n1", "localhost").replace("n2:2222", "localhost:2223").encode()
     assert phalanx("check", "-", stdin=local).code == 0
     assert phalanx("check", "-", "--hosts", "2", stdin=local).code == 1
@@ -295,9 +296,16 @@ def test_a_write_that_fails_half_way_leaves_the_file_as_it_was(phalanx, write, t
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left on device" in one_error(phalanx("fix", "a.json", "--in-place"))
+    assert "No space left on device; it is as it was" in one_error(phalanx("fix", "a.json", "--in-place"))
     assert path.read_text() == STRING_INDEX
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_fix_in_place_takes_the_lines_of_a_stream_for_no_files(phalanx, write):
+    other = write("worker:0", STRING_INDEX)
+    write("all.tsv", f"worker:0\t{STRING_INDEX}\n")
+    assert "worker:0 is no file" in one_error(phalanx("fix", "all.tsv", "--in-place"))
+    assert other.read_text() == STRING_INDEX
 
 
 @pytest.mark.parametrize("words", [("fix", "-", "--in-place"), ("fix", "a.json", "b.json"), ("fix",)])

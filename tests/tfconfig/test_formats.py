@@ -68,6 +68,29 @@ def test_control_characters_of_the_input_never_reach_the_terminal():
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", out)
 
 
+def test_a_value_that_a_finding_calls_a_secret_is_masked_in_every_line_and_the_underline_keeps_its_place():
+    line = '{"note": "hush", "cluster": {"worker": ["a"]}}'
+    secret = finding(id="secret", severity=Severity.WARNING, place=Place(line=1, column=10, length=6))
+    out = formats.as_text([secret, finding(place=Place(line=1, column=41, length=3))], {"node.json": line})
+    assert "hush" not in out
+    shown, under = out.split("\n")[-7:-5]
+    assert (shown[8:], under[8:]) == ('{"note": ***, "cluster": {"worker": ["a"]}}', " " * 37 + "^^^")
+
+
+@pytest.mark.parametrize("column", [2, 16, 40])
+def test_what_looks_like_a_secret_is_masked_without_a_finding(column):
+    line = '{"api_key": "tops3cret-value", "cluster": {"worker": ["a"]}}'
+    out = formats.as_text([finding(place=Place(line=1, column=column, length=3))], {"node.json": line})
+    assert "s3cret" not in out
+    assert "***" in out
+
+
+def test_a_secret_far_from_the_place_on_a_long_line_is_not_shown_in_part():
+    line = f'{{"api_key": "{"s3cret" * 20}", "cluster": {{"worker": ["a"]}}}}'
+    out = formats.as_text([finding(place=Place(line=1, column=line.index('["a"') + 1, length=3))], {"node.json": line})
+    assert "s3cret" not in out
+
+
 def test_colours_only_when_asked():
     assert "\x1b" not in formats.as_text([finding()], {"node.json": TEXT})
     assert "\x1b[31merror\x1b[0m" in formats.as_text([finding()], {"node.json": TEXT}, colour=True)

@@ -62,4 +62,6 @@ def _who(config: TfConfig | None) -> str:
     if config is None or config.cluster is None or config.task is None:
         return "no cluster: TensorFlow trains alone"
     rank = config.cluster.rank(config.task)
-    return str(config.task) + (f", rank {rank} of {len(config.cluster.replicas())} replicas" if rank is not None else "")
+    return str(config.task) + (
+        f", rank {rank} of {len(config.cluster.replicas())} replicas" if rank is not None else ""
+    )

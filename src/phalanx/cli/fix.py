@@ -60,10 +60,9 @@ def _files(given: Sequence[sources.Source]) -> list[Path]:
     """The files behind the sources; links are followed. Raises InputError before any of them is touched."""
     files = []
     for source in given:
-        path = Path(source.path)
-        if source.path in {sources.VARIABLE, sources.STDIN} or not path.is_file():
+        if source.file is None:
             raise InputError(f"{source.path} is no file that could be rewritten", hint="leave --in-place out")
-        path = path.resolve()
+        path = source.file.resolve()
         if _backup(path).exists():
             raise InputError(f"{_backup(path)} exists already: the original would be lost", hint="move it away first")
         files.append(path)

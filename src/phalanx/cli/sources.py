@@ -38,10 +38,11 @@ Inputs = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """One text and where it is from. `text` is None where the variable is not set."""
+    """One text and where it is from. `text` is None where the variable is not set, `file` where it is no whole file."""
 
     path: str
     text: str | None
+    file: Path | None = None
 
     @property
     def live(self) -> bool:
@@ -79,14 +80,14 @@ def _named(name: str) -> Iterator[Source]:
     path = Path(name)
     if path.is_dir():
         for file in _folder(path):
-            yield from _split(str(file), _file(file))
+            yield from _split(str(file), _file(file), file)
         return
     if path.suffix in {".py", ".ipynb"}:
         raise InputError(
             f"{name} is a script; this verb reads TF_CONFIG and does not look into scripts yet",
             hint="give a JSON file, a folder of them, or `-` for standard input",
         )
-    yield from _split(name, _file(path))
+    yield from _split(name, _file(path), path)
 
 
 def _folder(path: Path) -> list[Path]:
@@ -129,10 +130,10 @@ def _decode(data: bytes, name: str) -> str:
     return text
 
 
-def _split(path: str, text: str) -> Iterator[Source]:
+def _split(path: str, text: str, file: Path | None = None) -> Iterator[Source]:
     found = [_STREAM.fullmatch(line) for line in text.splitlines()]
     if not found or None in found:
-        yield Source(path=path, text=text)
+        yield Source(path=path, text=text, file=file)
         return
     seen: set[str] = set()
     for number, match in enumerate(filter(None, found), start=1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from phalanx.names import TaskId, join_host_port, training_order
 from phalanx.tfconfig.address import read
-from phalanx.tfconfig.explain import spell
+from phalanx.tfconfig.explain import spell, without_user
 from phalanx.tfconfig.finding import Finding, Severity
 from phalanx.tfconfig.tolerant import escape
 
@@ -171,7 +171,7 @@ def _view(cluster: Cluster) -> _View:
 def _same(text: str) -> str:
     """Equal for addresses that are written differently and mean the same: `N7.:2222` and `n7:2222`."""
     address = read(text)
-    return join_host_port(address.canonical, address.port) if address.host and address.port else text
+    return join_host_port(address.canonical, address.port) if address.host and address.port else without_user(text)
 
 
 def _without_evaluator(view: _View) -> _View:
@@ -220,7 +220,7 @@ def _differ(node: _Node, kind: str, mine: dict[int, str], theirs: dict[int, str]
     if sorted(mine.values()) == sorted(theirs.values()):
         at = changed[0]
         message = (
-            f"{node.name} lists {kind} in another order than {label}: {kind}:{at} is {node.cluster.jobs[kind][at]} here"
+            f"{node.name} lists {kind} in another order than {label}: {kind}:{at} is {mine[at]} here"
             f" and {theirs.get(at, 'not there')} there; order matters, for the place in the list is the index"
         )
         return _finding("agree-order", node.name, node.parsed, message, f"{pointer}/{at}")

@@ -114,7 +114,7 @@ class Explanation:
             "counts": dict(self.counts),
             "training": list(self.training),
             "waits": list(self.waits),
-            "hosts": {host.name: {str(m.task): m.address for m in host.members} for host in self.hosts},
+            "hosts": {host.name: {str(m.task): without_user(m.address) for m in host.members} for host in self.hosts},
             "strategies": {v.strategy: {"accepts": v.accepts, "why": list(v.why)} for v in self.verdicts},
             "evaluator": self.evaluator,
             "notes": list(self.notes),
@@ -172,6 +172,11 @@ def spell(tasks: Sequence[TaskId]) -> str:
         of = [task for task in tasks if task.type == kind]
         parts += [str(t) for t in of] if len(of) <= NAMED else [f"{of[0]} to {of[-1]} ({len(of):,} tasks)"]
     return ", ".join(parts)
+
+
+def without_user(address: str) -> str:
+    """The address without a user name and password before an @: they are nobody's to show."""
+    return address.rpartition("@")[2]
 
 
 def _count(n: int, noun: str) -> str:
@@ -236,7 +241,9 @@ def _hosts(cluster: Cluster) -> tuple[Host, ...]:
     for task in cluster.tasks():
         text = cluster.jobs[task.type][task.index]
         address = read(text)
-        hosts.setdefault(address.host or text, []).append(Member(task=task, address=text, port=address.port))
+        hosts.setdefault(address.host or without_user(text), []).append(
+            Member(task=task, address=text, port=address.port)
+        )
     return tuple(Host(name=name, members=tuple(members)) for name, members in hosts.items())
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import collections
 import json
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from phalanx.redact import MASK, redact
 from phalanx.tfconfig.check import SECRETS
-from phalanx.tfconfig.finding import Finding, Severity
+from phalanx.tfconfig.finding import Finding, Place, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 WINDOW = 100
 #: Columns of it that stand before the place, where the line is cut.
 _BEFORE = 40
+#: Characters on each side of the place in which a secret is looked for: more than is shown.
+_CONTEXT = 1000
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -28,24 +31,20 @@ def as_text(findings: Sequence[Finding], texts: Mapping[str, str], *, colour: bo
     """Each finding with its line, the place underlined by ^, and at the end how many there are; "" for none.
 
     `texts` maps paths to what stands there; a path without text gets no line. A line longer than WINDOW is cut around
-    the place. Control characters show as `?`: a file must not write to the terminal. What a finding calls a secret
-    shows as `*`.
+    the place. Control characters show as `?`: a file must not write to the terminal. What a finding calls a secret, and
+    what looks like one, shows as `***`.
     """
     lines = {path: text.split("\n") for path, text in texts.items()}
-    secrets: dict[tuple[str, int], list[Finding]] = {}
+    secrets: dict[tuple[str, int], list[Place]] = {}
     for finding in findings:
         if finding.id in SECRETS:
-            secrets.setdefault((finding.path, finding.place.line), []).append(finding)
+            secrets.setdefault((finding.path, finding.place.line), []).append(finding.place)
     parts: list[str] = []
     for finding in findings:
-        place = finding.place
+        number = finding.place.line
         own = lines.get(finding.path, ())
-        line = own[place.line - 1] if place.line <= len(own) else ""
-        for secret in secrets.get((finding.path, place.line), ()):
-            start = secret.place.column - 1
-            length = len(line[start : start + secret.place.length])
-            line = line[:start] + "*" * length + line[start + length :]
-        parts += _one(finding, line, colour=colour)
+        line = own[number - 1].rstrip("\r") if number <= len(own) else ""
+        parts += _one(finding, _pieces(line, finding.place, secrets.get((finding.path, number), ())), colour=colour)
     return "".join(f"{part}\n" for part in parts) + (f"{tally(findings)}\n" if findings else "")
 
 
@@ -113,7 +112,41 @@ def _record(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _one(finding: Finding, line: str, *, colour: bool) -> list[str]:
+class _Pieces(NamedTuple):
+    """A line before, at and after the place, safe to show; `at` is empty where nothing can be underlined."""
+
+    before: str
+    at: str
+    after: str
+
+
+def _pieces(line: str, place: Place, secrets: Sequence[Place]) -> _Pieces:
+    """Cut the line at the place, mask the secrets, and leave what lies far away out."""
+    start = min(place.column - 1, len(line))
+    end = min(start + max(place.length, 1), len(line))
+    left, right = max(0, start - _CONTEXT), min(len(line), end + _CONTEXT)
+    before, at, after = (
+        _without(line, cut, [(s.column - 1, s.column - 1 + s.length) for s in secrets])
+        for cut in ((left, start), (start, end), (end, right))
+    )
+    whole, parts = redact(before + at + after), (redact(before), redact(at), redact(after))
+    before, at, after = parts if "".join(parts) == whole else (whole, "", "")
+    head, tail = "…" if left else "", "…" if right < len(line) else ""
+    return _Pieces(head + printable(before), printable(at), printable(after) + tail)
+
+
+def _without(line: str, cut: tuple[int, int], secrets: Sequence[tuple[int, int]]) -> str:
+    """A part of the line, each secret in it as `***`."""
+    start, end = cut
+    out: list[str] = []
+    for first, last in sorted(set(secrets)):
+        if first < end and last > start:
+            out += (line[start : max(first, start)], MASK)
+            start = min(last, end)
+    return "".join((*out, line[start:end]))
+
+
+def _one(finding: Finding, pieces: _Pieces, *, colour: bool) -> list[str]:
     place, ink = finding.place, _COLOURS[finding.severity]
 
     def paint(text: str) -> str:
@@ -121,27 +154,27 @@ def _one(finding: Finding, line: str, *, colour: bool) -> list[str]:
 
     where = f"{finding.path}:{place.line}:{place.column}: " if finding.path else ""
     out = [f"{printable(where)}{paint(finding.severity.value)}: {printable(finding.message)} [{finding.id}]"]
-    if line.strip():
-        shown, before, under = _window(line, place.column - 1, place.length)
-        margin = f"{place.line:>5} | "
-        out += [f"{margin}{shown}", f"{'':>5} | {' ' * before}{paint('^' * under)}"]
+    shown, before, under = _window(pieces)
+    if shown.strip():
+        out.append(f"{place.line:>5} | {shown}")
+    if shown.strip() and under:
+        out.append(f"{'':>5} | {' ' * before}{paint('^' * under)}")
     for title, text in (("then", finding.consequence), ("fix", finding.fix), ("source", finding.source)):
         if text:
             out.append(f"  {title}: {printable(text)}")
     return out
 
 
-def _window(line: str, start: int, length: int) -> tuple[str, int, int]:
+def _window(pieces: _Pieces) -> tuple[str, int, int]:
     """The part of the line to show, the columns before the underline, and the underline's length."""
-    line = printable(line.rstrip("\r"))
-    start = min(start, len(line))
+    line, start = "".join(pieces), len(pieces.before)
     head = tail = ""
+    length = len(pieces.at)
     if len(line) > WINDOW:
         left = max(0, min(start - _BEFORE, len(line) - WINDOW))
         head, tail = "…" if left else "", "…" if left + WINDOW < len(line) else ""
         line, start = line[left : left + WINDOW], start - left
-    under = max(1, _columns(line[start : start + length]))
-    return f"{head}{line}{tail}", len(head) + _columns(line[:start]), under
+    return f"{head}{line}{tail}", len(head) + _columns(line[:start]), _columns(line[start : start + length])
 
 
 def _columns(text: str) -> int:
