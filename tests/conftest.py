@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name in {"PYTHONUNBUFFERED", "TF_CONFIG"} or name.startswith("PHALANX_"):
             del os.environ[name]
+    # Python 3.11 makes a loop for whoever asks the first time, and pytest-asyncio asks: it would never be closed.
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture

@@ -122,6 +122,7 @@ class SimulatedAgent:
         self.tasks: dict[TaskId, int] = {}
         self.dead = False
         self.deaf = False  # takes no notice of TERM, as an MWMS worker
+        self.mute = False  # its tasks never listen
         self.running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -164,7 +165,7 @@ class SimulatedAgent:
                 self.tasks[task.id] = order.generation
                 about = {"task": task.id, "host": self.number, "generation": order.generation}
                 self.link.say(ev.TaskStarted(time=virtual_clock(), **about, pid=1))
-                if task.port:
+                if task.port and not self.mute:
                     self.link.say(ev.TaskListening(time=virtual_clock(), **about, port=task.port))
         elif order.kind == "stop":
             self._told |= set(order.ids)

@@ -31,6 +31,8 @@ class RunStarted(Event):
     strategy: str
     hosts: int
     leader: TaskId | None = None
+    #: Whether a task of the cluster that does not listen by the start deadline fails the run.
+    must_listen: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

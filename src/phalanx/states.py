@@ -99,6 +99,7 @@ class RunState:
     strategy: str = ""
     leader: TaskId | None = None
     wanted_hosts: int = 1
+    must_listen: bool = False
     started: float = 0.0
     bound: float | None = None
     ended: float | None = None
@@ -144,6 +145,7 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
         strategy=event.strategy,
         leader=event.leader,
         wanted_hosts=event.hosts,
+        must_listen=event.must_listen,
         started=state.started or event.time,
         tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
     )

@@ -107,10 +107,8 @@ def test_umask_folder_cores_and_memory_score_reach_the_child(desk, tmp_path):
 
 def test_a_large_environment_arrives_to_the_byte(desk):
     env = {f"BIG_{number}": chr(65 + number) * 100_000 for number in range(8)} | {"ODD": os.fsdecode(b"\xff\xfe\n=")}
-    desk.python(
-        "import os; e = os.environb; print(sum(len(v) for n, v in e.items() if n[:4] == b'BIG_'), e[b'BIG_7'][-3:], e[b'ODD'], flush=True)",
-        env=env,
-    )
+    code = "print(sum(len(v) for n, v in e.items() if n[:4] == b'BIG_'), e[b'BIG_7'][-3:], e[b'ODD'], flush=True)"
+    desk.python(f"import os; e = os.environb; {code}", env=env)
     assert desk.line() == r"800000 b'HHH' b'\xff\xfe\n='"
 
 
@@ -221,13 +219,15 @@ def test_whole_tree_reaches_daemons_and_the_group_signal_does_not(desk, tmp_path
 DAEMON = """
 import os, signal, sys, time
 if "stubborn" in sys.argv: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+there, tell = os.pipe()
 if os.fork():
-    os.wait(); STAY; os._exit(0)
+    os.close(tell); os.read(there, 1); STAY; os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
 os.write(1, f"{os.getpid()}\\n".encode())
-if "nameless" in sys.argv: os.execve("/bin/sleep", ["sleep", "60"], {})
 if "mute" in sys.argv: os.close(1); os.close(2)
+if "nameless" in sys.argv: os.execve("/bin/sleep", ["sleep", "60"], {})
+os.close(tell)
 time.sleep(60)
 """
 
@@ -238,9 +238,15 @@ def daemon(desk, *traits: str, stay: bool = False, **more):
     return child, int(desk.line())
 
 
+def bystander(desk):
+    """Another task, so that a daemon is not taken for the only one's just because there is no other."""
+    with Path("/dev/null").open("w") as null:
+        desk.spawn("sleep", "60", name="other", stdout=null.fileno(), stderr=null.fileno())
+
+
 @pytest.mark.parametrize("traits", [(), ("mute",), ("nameless",)])
 def test_what_a_task_leaves_behind_is_ended_with_it(desk, traits):
-    desk.spawn("sleep", "60", name="other")  # so that the daemon is not taken for this one's only because it is alone
+    bystander(desk)
     _, pid = daemon(desk, *traits)
     exited, gone = desk.until(Exited), desk.until(Gone)
     assert desk.dead(pid)
@@ -266,12 +272,12 @@ def test_kill_tree_leaves_the_daemons_of_others_alone(desk):
 
 
 def test_the_daemon_of_a_standby_is_known_by_the_identity_it_got_later(desk):
-    desk.spawn("sleep", "60", name="other")
+    bystander(desk)
     identity = {"PHALANX_RUN": "later", "PHALANX_TASK": "worker:0"}
     # A standby: its own environment tells nothing, the identity is set inside.
-    become = f"import os; os.environ.update({identity!r}); os.execv('/bin/sh', ['sh', '-c', {{}}])"
     script = "(setsid sh -c 'echo $$; exec sleep 60 >/dev/null 2>&1' &) ; sleep 60"
-    child = desk.python(become.format(repr(script)), env={"PATH": os.environ["PATH"]})
+    become = f"import os; os.environ.update({identity!r}); os.spawnv(os.P_WAIT, '/bin/sh', ['sh', '-c', {script!r}])"
+    child = desk.python(become, env={"PATH": os.environ["PATH"]})
     desk.reaper.mark(child, identity)
     pid = int(desk.line())
     desk.wait(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")

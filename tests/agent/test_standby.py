@@ -248,6 +248,34 @@ def test_a_head_that_cannot_be_run_early_is_left_to_the_script(folder: Path, tro
 
 
 @pytest.mark.real
+def test_no_module_of_the_scripts_own_folder_is_run_early_not_even_for_a_package(folder: Path) -> None:
+    (folder / "random.py").write_text(VISIBLE)
+    (folder / "lib" / "fakeflow.py").write_text("import random")
+    with waiting([sys.executable, "train.py"], env=ENV, cwd=folder) as (process, standby):
+        assert await_ready(standby)
+        assert imported_by(folder) == []
+        standby.go({"TF_CONFIG": "me"})
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert out == b"me\n"
+    assert imported_by(folder) == [process.pid]
+
+
+@pytest.mark.real
+def test_a_script_that_is_rewritten_while_its_standby_waits_finds_nothing_of_the_old_head(folder: Path) -> None:
+    script = folder / "train.py"
+    script.write_text('"""Old."""\nimport os\nimport json as __package__\n')
+    with waiting([sys.executable, "train.py"], env=ENV, cwd=folder) as (process, standby):
+        assert await_ready(standby)
+        script.write_text("print(__doc__, __package__, sorted(vars()))")
+        standby.go({})
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert (
+        out == subprocess.run([sys.executable, "train.py"], cwd=folder, env=ENV, capture_output=True, check=True).stdout
+    )
+    assert b"None" in out
+
+
+@pytest.mark.real
 def test_a_variable_that_an_import_has_read_and_that_changes_then_starts_it_afresh(folder: Path) -> None:
     (folder / "lib" / "fakeflow.py").write_text(f"{VISIBLE}\nprint(os.environ.get('TF_NUM_INTRAOP_THREADS'))")
     with waiting([sys.executable, "-u", "train.py"], env=ENV, cwd=folder) as (process, standby):

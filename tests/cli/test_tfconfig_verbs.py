@@ -28,8 +28,11 @@ class Said(NamedTuple):
 
 @pytest.fixture
 def phalanx(monkeypatch, capsys, tmp_path) -> Callable[..., Said]:
-    """Run a verb as `main` does, in an empty folder."""
+    """Run a verb as `main` does, in an empty folder, without a proxy."""
     monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
 
     def run(*words: str, stdin: bytes = b"", tf_config: str | None = None) -> Said:
         monkeypatch.setattr(sys, "argv", ["phalanx", *words])
@@ -140,6 +143,14 @@ def test_strategy_hosts_and_version_reach_the_rules(phalanx):
     local = SOUND.replace("n1", "localhost").replace("n2:2222", "localhost:2223").encode()
     assert phalanx("check", "-", stdin=local).code == 0
     assert phalanx("check", "-", "--hosts", "2", stdin=local).code == 1
+
+
+def test_a_proxy_beside_the_variable_is_an_error(phalanx, monkeypatch):  # R46
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    said = phalanx("check", tf_config=SOUND)
+    assert said.code == 1
+    assert "[proxy]" in said.out
+    assert phalanx("check", "-", stdin=SOUND.encode()).code == 0
 
 
 def test_size_is_an_error_for_the_variable_only(phalanx, write):  # R32, vector 22

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import pytest
 
@@ -171,3 +172,26 @@ async def test_a_thousand_hosts_meet_with_four_requests_each():
     state = await over
     assert state.phase is RunPhase.SUCCEEDED
     assert [t.task.index for t in world.said(ev.GenerationBound)[0].places] == list(range(1000))
+
+
+@pytest.mark.parametrize("must_listen", [True, False])
+async def test_a_task_that_never_listens_fails_the_run_only_where_it_must_listen(must_listen):
+    """R20, R21: TensorFlow would wait an hour for it, in silence."""
+    job = dataclasses.replace(outline(workers=2, policies=Policies(health=Health(start=60))), must_listen=must_listen)
+    world = World(job)
+    world.agents[0].mute = True
+    over = world.start()
+    await world.until(running)
+    if must_listen:
+        state = await over
+        assert (state.phase, state.end.exit_code) == (RunPhase.FAILED, 1)
+        assert "worker:0 never listened on 10.0.0.0:20000 within 60 s" in state.end.cause
+        assert "--start-timeout" in state.culprit.hint
+        return
+    await asyncio.sleep(100)
+    assert [note.message for note in world.lead.state.notes] == [
+        "not listening 60 s after the start: worker:0 (10.0.0.0:20000), worker:1 (10.0.0.0:20001)"
+    ]
+    for name in ("worker:0", "worker:1"):
+        world.exit(name)
+    assert (await over).phase is RunPhase.SUCCEEDED

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import resource
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 from builders import History, killed, running
 from phalanx.errors import InputError
 from phalanx.names import TaskId
-from phalanx.observe import logtail
+from phalanx.observe import logtail, timeline
 from phalanx.observe.follow import lost
 from phalanx.observe.ink import Ink
 from phalanx.observe.lines import JsonView, LinesView, QuietView
@@ -86,6 +89,25 @@ def test_a_flood_in_one_task_does_not_hide_another(tmp_path: Path, monkeypatch: 
     ended = running().at(9).exited().ended("succeeded", 0, "done")
     view.update(ended.state, [])
     assert out.getvalue().count("worker:0 | flood\n") == 1000
+
+
+def test_many_tasks_do_not_need_as_many_open_files(tmp_path: Path):
+    told = running(workers=100)
+    folder = told.write(tmp_path)
+    for task in told.tasks:
+        wrote(folder, str(task), b"here\n")
+        wrote(folder, str(task), b"and here\n", stream="err")
+    out = io.StringIO()
+    logs = folder.log_files()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 10, hard))
+    try:
+        LinesView(folder, out).update(told.state, [])
+        merged = list(timeline.merged(logs))
+        followed = list(timeline.Growing().new(logs, now=time.time_ns(), last=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert out.getvalue().count("here\n") == len(merged) == len(followed) == 200
 
 
 def test_a_line_without_end_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

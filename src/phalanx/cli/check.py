@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -30,7 +31,8 @@ def check(
     """Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.
 
     Each file is checked by itself; `phalanx agree` compares the files of
-    several nodes. Exit code 0: fine, 1: something at or above --fail-on was
+    several nodes. With $TF_CONFIG the proxy settings beside it are judged
+    too. Exit code 0: fine, 1: something at or above --fail-on was
     found, 2: the input cannot be read.
 
     For example:
@@ -51,6 +53,7 @@ def check(
             expect_cluster=expect_cluster,
             hosts=hosts,
             delivery="variable" if source.live else "file",
+            environ=os.environ if source.live else None,
         )
         fine.append(f"{source.path}: fine, {_who(parsed.config)}")
     texts = {source.path: source.text for source in given if source.text is not None}

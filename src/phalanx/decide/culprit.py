@@ -76,6 +76,23 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     )
 
 
+def never_listened(state: RunState, silent: list[TaskState], limit: float, now: float) -> CulpritNamed:
+    """The start deadline has passed, and these tasks run but do not listen: their peers would wait for ever."""
+    first = min(silent, key=lambda task: (task.started or now, task.id))
+    others = ", ".join(str(task.id) for task in silent if task is not first)
+    more = f" (nor did {others})" if others else ""
+    return CulpritNamed(
+        time=now,
+        generation=state.generation,
+        task=first.id,
+        host=first.host,
+        kind=Kind.USER.value,
+        cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s of the start{more}",
+        victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
+        hint=f"phalanx logs {state.run} {first.id}; raise --start-timeout, or --strategy none if it needs no cluster",
+    )
+
+
 def _left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     return CulpritNamed(
         time=now,

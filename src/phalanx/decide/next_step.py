@@ -9,12 +9,15 @@ from __future__ import annotations
 import dataclasses
 
 from phalanx import events as ev
-from phalanx.decide.culprit import name_culprit
+from phalanx.decide.culprit import name_culprit, never_listened
 from phalanx.decide.exits import Kind
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
 from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
+
+#: How the note begins that a script which may do without a server has not opened one.
+_NOT_LISTENING = "not listening"
 
 #: After a first failure, how long the lead waits for the others' ends before it names the culprit all the same:
 #: their grace, and this much for the words to arrive.
@@ -77,8 +80,10 @@ def _leader_won(state: RunState, now: float) -> Say | None:
 
 def _failed(state: RunState) -> bool:
     lost = any(host.lost for host in state.hosts.values())
-    return lost or any(
-        task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM, TaskPhase.LOST) for task in state.tasks.values()
+    return (
+        state.culprit is not None
+        or lost
+        or any(task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM, TaskPhase.LOST) for task in state.tasks.values())
     )
 
 
@@ -151,17 +156,18 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
 
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
-    """The start deadline (named once, as a note: the script may do without a server) and the finishing window."""
-    deadline = (state.bound or state.started) + policies.health.start
+    """The start deadline: TensorFlow itself would wait an hour for a peer that does not listen, without a word."""
     silent = [t for t in _living(state) if t.address and t.listening is None]
-    noted = any(note.message.startswith("not listening") for note in state.notes)
-    if silent and not noted:
-        if now < deadline:
-            return (Wake(at=deadline),)
-        names = ", ".join(f"{t.id} ({t.address})" for t in silent)
-        note = ev.Noted(time=now, message=f"not listening {policies.health.start:g} s after the start: {names}")
-        return (Say(event=note),)
-    return ()
+    if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
+        return ()
+    limit = policies.health.start
+    deadline = (state.bound or state.started) + limit
+    if now < deadline:
+        return (Wake(at=deadline),)
+    if state.must_listen:
+        return (Say(event=never_listened(state, silent, limit, now)),)
+    names = ", ".join(f"{t.id} ({t.address})" for t in silent)
+    return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {limit:g} s after the start: {names}")),)
 
 
 def _all_ended_well(now: float) -> tuple[Action, ...]:

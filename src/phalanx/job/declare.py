@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -51,8 +52,10 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
     replaced = _inherited(environ, override=flags.override)
     interpreter = _interpreter(job, environ=environ, cwd=cwd)
     outline = resolve(job, cwd=str(cwd), interpreter=interpreter, environ=environ)
+    named_by_script = _strategy_of_script(job, outline)
+    outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))
     notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]
-    notes += [*replaced, *_about(outline, environ=environ, cwd=cwd), *_script_says(job, outline)]
+    notes += [*replaced, *_about(outline, environ=environ, cwd=cwd), *_script_says(job, outline, named_by_script)]
     return Declared(outline=outline, text=to_yaml(job), notes=tuple(notes))
 
 
@@ -131,18 +134,28 @@ def _about(outline: Outline, *, environ: Mapping[str, str], cwd: Path) -> list[F
     return notes
 
 
-def _script_says(job: Job, outline: Outline) -> list[Finding]:
-    """Where nobody named a strategy and the script names the other one, the roles are probably wrong."""
+def _strategy_of_script(job: Job, outline: Outline) -> tuple[str, str] | None:
     at = command.script_at(job.command)
-    if at is None or outline.strategy_declared:
-        return []
-    script = Path(outline.cwd) / job.command[at]
+    if at is None:
+        return None
     try:
-        found = strategy_in(script.read_text(encoding="utf-8"))
+        return strategy_in((Path(outline.cwd) / job.command[at]).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        return []  # a folder with __main__.py, or no text: nothing to read here
-    if found is None:
+        return None  # a folder with __main__.py, or no text: nothing to read here
+
+
+def _must_listen(outline: Outline, found: tuple[str, str] | None) -> bool:
+    """A group whose member never listens waits for ever (R20); but a script may do without TensorFlow altogether."""
+    if outline.strategy not in (Strategy.MWMS, Strategy.PS):
+        return False
+    return outline.strategy_declared or (found is not None and found[0] == outline.strategy.value)
+
+
+def _script_says(job: Job, outline: Outline, found: tuple[str, str] | None) -> list[Finding]:
+    """Where nobody named a strategy and the script names the other one, the roles are probably wrong."""
+    if found is None or outline.strategy_declared:
         return []
+    script = job.command[command.script_at(job.command) or 0]
     kind, name = found
     has_ps = outline.strategy is Strategy.PS
     if (kind == "ps") == has_ps or (kind == "estimator" and has_ps):

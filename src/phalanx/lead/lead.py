@@ -149,6 +149,7 @@ class Lead:
                 strategy=self.outline.strategy.value,
                 hosts=self.outline.hosts,
                 leader=self.outline.leader,
+                must_listen=self.outline.must_listen,
             )
         )
         while not self.state.phase.terminal:

@@ -75,6 +75,8 @@ class Outline:
     strategy: Strategy
     #: True where the user named the strategy, False where it follows from the roles.
     strategy_declared: bool = False
+    #: True where every task of the cluster must come to listen: the strategy was declared, or the script names it.
+    must_listen: bool = False
     #: Where the tasks' commands start.
     cwd: str
     interpreter: Interpreter | None = None
