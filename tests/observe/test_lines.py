@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import resource
 import time
 from collections.abc import Callable
@@ -100,7 +99,7 @@ def test_many_tasks_do_not_need_as_many_open_files(tmp_path: Path):
     out = io.StringIO()
     logs = folder.log_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 10, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 10, hard))
     try:
         LinesView(folder, out).update(told.state, [])
         merged = list(timeline.merged(logs))

@@ -87,7 +87,7 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
         task=first.id,
         host=first.host,
         kind=Kind.USER.value,
-        cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s of the start{more}",
+        cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s{more}",
         victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
         hint=f"phalanx logs {state.run} {first.id}; raise --start-timeout, or --strategy none if it needs no cluster",
     )

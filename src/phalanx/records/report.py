@@ -280,8 +280,9 @@ def _next_steps(state: RunState, run: str, folder: RunFolder) -> tuple[str, ...]
         case RunPhase.FAILED:
             if culprit and culprit.hint:
                 steps.append(culprit.hint)
-            if culprit and culprit.task and state.tasks and state.tasks[culprit.task].started:
-                steps += [f"phalanx logs {run} {culprit.task}", f"phalanx logs {run} --merged"]
+            task = state.tasks.get(culprit.task) if culprit and culprit.task else None
+            if task is not None and task.started:
+                steps += [f"phalanx logs {run} {task.id}", f"phalanx logs {run} --merged"]
             elif culprit and culprit.host is not None and culprit.task is None:
                 steps += [f"phalanx logs {run} --merged", f"the agent's own words: {folder.agent_log(culprit.host)}"]
             elif state.generation == 0:
