@@ -46,6 +46,9 @@ class MemoryRecords:
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         self.report = state
 
+    def flush(self) -> bool:
+        return True
+
 
 class AppTransport:
     """Calls the lead's ASGI app straight; counts, and can be cut like a cable."""

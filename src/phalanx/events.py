@@ -236,8 +236,9 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 def event_from_json(data: dict[str, Any]) -> Event:
     """Raises WireError for a name or a field that this version does not know."""
-    kind = EVENTS.get(data.get("event", ""))
+    name = data.get("event") if isinstance(data, dict) else None
+    kind = EVENTS.get(name) if isinstance(name, str) else None
     if kind is None:
-        message = f"event: no such event {data.get('event')!r}"
+        message = f"event: no such event {name!r}"
         raise WireError(message)
     return from_wire(kind, data)

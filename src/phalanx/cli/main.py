@@ -60,6 +60,7 @@ def app(*, brief: bool = False) -> cyclopts.App:
         version=phalanx.__version__,
         help_format="plaintext",
         result_action="return_value",
+        default_parameter=cyclopts.Parameter(show_default=False),
     )
     for number, (title, verbs) in enumerate(VERBS.items()):
         group = cyclopts.Group(title, sort_key=number)

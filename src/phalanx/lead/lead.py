@@ -45,6 +45,10 @@ class Records(Protocol):
         """Keep the report of a run that has ended."""
         ...
 
+    def flush(self) -> bool:
+        """Try again what a full disk has refused; whether nothing waits any more."""
+        ...
+
 
 class Lead:
     """One run's lead. All methods belong to one event loop.
@@ -163,6 +167,7 @@ class Lead:
 
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
+        self._records.flush()
         self._lose_silent_hosts()
         self._bind_when_complete()
         self._go_when_prepared()

@@ -48,7 +48,8 @@ def main(config_fd: int, listen_fd: int) -> int:
 
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
-    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=Keeper(Path(config.folder)))
+    keeper = Keeper(Path(config.folder))
+    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper)
     address, port = listener.getsockname()[:2]
     hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts).asgi()
@@ -73,3 +74,4 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     finally:
         server.should_exit = True
         await serving
+        keeper.close()

@@ -139,7 +139,7 @@ def _findings(rule: Rule, case: Case, path: str) -> list[Finding]:
 
 
 def _finding(rule: Rule, hit: Hit, count: int, case: Case, path: str) -> Finding:
-    message = hit.message or rule.message.removesuffix(".")
+    message = hit.message or _clause(rule.message)
     if count > 1:
         message += f" (here and at {count - 1:,} more place{'s' if count > 2 else ''})"  # noqa: PLR2004 - plural
     if rule.strategies and case.inferred:
@@ -156,6 +156,13 @@ def _finding(rule: Rule, hit: Hit, count: int, case: Case, path: str) -> Finding
         pointer=hit.pointer,
         place=_place(hit, case),
     )
+
+
+def _clause(sentence: str) -> str:
+    """The rule's sentence as findings are told: without full stop and capital, names kept."""
+    first = sentence.partition(" ")[0]
+    plain = first == first.capitalize()
+    return (sentence[0].lower() + sentence[1:] if plain else sentence).removesuffix(".")
 
 
 def _place(hit: Hit, case: Case) -> Place:

@@ -11,7 +11,7 @@ from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.meaning import Entry
 from phalanx.tfconfig.rule import Case, Hit, Rule
 
-#: The first TensorFlow on which a bracketed IPv6 address was seen to work (facts 9); earlier ones listen on 0.0.0.0.
+#: The first TensorFlow on which a bracketed IPv6 address was seen to work; earlier ones listen on 0.0.0.0.
 IPV6_SINCE = (2, 21)
 
 #: Linux's default net.ipv4.ip_local_port_range.
@@ -220,19 +220,19 @@ _SILENT = "A silent hang: the name does not resolve, and TensorFlow tries for ev
 
 RULES = (
     _row("address-empty", "An address is empty.", _LATE, f"R31; {_CHANNEL}", 'write "host:port"'),
-    _row("address-leading-space", "White space stands before an address.", _SILENT, "R31; measured on 2.21"),
+    _row("address-leading-space", "White space stands before an address.", _SILENT, "R31; measured on TensorFlow 2.21"),
     _row(
         "address-trailing-space",
         "White space stands after an address.",
         "TensorFlow 2.21 overlooks it; other readers do not.",
-        "R31; measured on 2.21",
+        "R31; measured on TensorFlow 2.21",
         severity=_WARNING,
     ),
     _row(
         "address-scheme",
         "An address has a scheme such as grpc://.",
         'InvalidArgumentError: Could not interpret "grpc://…" as a host-port pair.',
-        f"facts 9; {_CHANNEL}",
+        f"measured on TensorFlow 2.21; {_CHANNEL}",
     ),
     _row("address-user", "An address has a user name.", "A silent hang: the name does not resolve.", "R15"),
     _row("address-path", "An address has a path.", f"{_LATE[:-1]}: Could not parse port.", f"R15; {_CHANNEL}"),
@@ -240,14 +240,14 @@ RULES = (
         "address-joined",
         "Several addresses stand in one text.",
         "InvalidArgumentError, or a server on the last port alone.",
-        "R18; measured on 2.21",
+        "R18; measured on TensorFlow 2.21",
         "write one text for each address",
     ),
     _row(
         "address-no-port",
         "An address has no port.",
         "InvalidArgumentError: Could not parse port for local server.",
-        "facts 9",
+        "measured on TensorFlow 2.21",
     ),
     _row("address-no-host", "An address has no host.", "The others cannot reach it.", "R31", "write the host's name"),
     _row("address-port", "A port is no number.", _LATE, f"R31; {_CHANNEL}", "write a number from 1 to 65535"),
@@ -255,21 +255,25 @@ RULES = (
         "address-port-zero",
         "A port is 0.",
         "The server takes some free port, and its peers go on dialling port 0: they wait for ever.",
-        "R16; R17; facts 9",
+        "R16; R17; measured on TensorFlow 2.21",
         "choose a port; phalanx run does it for you",
     ),
     _row(
         "address-port-range",
         "A port is above 65535.",
         "Accepted, and served at another port: the others wait for ever.",
-        "R31; facts 9",
+        "R31; measured on TensorFlow 2.21",
         "write a number from 1 to 65535",
     ),
     _row("address-host", "A host is no name and no address.", _SILENT, "R31", "write the name that the others resolve"),
     _row(
-        "address-ipv4", "An IPv4 address is none.", _SILENT, "R31; measured on 2.21", "write four numbers from 0 to 255"
+        "address-ipv4",
+        "An IPv4 address is none.",
+        _SILENT,
+        "R31; measured on TensorFlow 2.21",
+        "write four numbers from 0 to 255",
     ),
-    _row("address-ipv6-bare", "An IPv6 address stands without brackets.", _SILENT, "R30; measured on 2.21"),
+    _row("address-ipv6-bare", "An IPv6 address stands without brackets.", _SILENT, "R30; measured on TensorFlow 2.21"),
     _row(
         "address-ipv6",
         "An IPv6 address: older TensorFlow listens on IPv4 only.",
@@ -283,7 +287,7 @@ RULES = (
         "address-ipv6-works",
         "An IPv6 address, which this TensorFlow serves.",
         "It works, seen on loopback with 2.21.",
-        "R30; facts 9",
+        "R30; measured on TensorFlow 2.21",
         severity=Severity.INFO,
         find=_ipv6(works=True),
     ),
@@ -331,7 +335,7 @@ RULES = (
         "address-duplicate",
         "Two tasks have the same address.",
         "One of them ends with UnknownError: Could not start gRPC server; the other hangs.",
-        "R39; R41; facts 9",
+        "R39; R41; measured on TensorFlow 2.21",
         "give each task a port of its own",
         find=_duplicate,
     ),
@@ -339,7 +343,7 @@ RULES = (
         "address-alias",
         "Two tasks have the same address under two names.",
         "One of them ends with UnknownError: Could not start gRPC server; the other hangs.",
-        "R39; facts 9",
+        "R39; measured on TensorFlow 2.21",
         "give each task a port of its own",
         severity=_WARNING,
         find=_alias,
@@ -348,7 +352,7 @@ RULES = (
         "address-unresolved",
         "A host name does not resolve.",
         _SILENT,
-        "R34; R44; R45; facts 9",
+        "R34; R44; R45; measured on TensorFlow 2.21",
         "see whether the name is right and DNS ready; asked only where check is given a resolver",
         find=_unresolved,
     ),
@@ -356,7 +360,7 @@ RULES = (
         "port-privileged",
         "A port below 1024.",
         "UnknownError: Could not start gRPC server, unless the task runs as root.",
-        "facts 9",
+        "measured on TensorFlow 2.21",
         "choose a port from 1024 to 32767",
         severity=_WARNING,
         find=_privileged,
@@ -365,7 +369,7 @@ RULES = (
         "port-ephemeral",
         "A port in the ephemeral range.",
         "Any outgoing connection may hold it just then: Could not start gRPC server.",
-        "R37; facts 12",
+        "R37; measured on TensorFlow 2.21",
         "choose a port from 1024 to 32767",
         severity=_WARNING,
         find=_ephemeral,
@@ -374,7 +378,7 @@ RULES = (
         "port-service",
         "A port where another service usually listens.",
         "Where that service runs: UnknownError: Could not start gRPC server.",
-        "facts 9",
+        "measured on TensorFlow 2.21",
         "choose another port",
         severity=_WARNING,
         find=_service,
@@ -383,7 +387,7 @@ RULES = (
         "proxy",
         "A proxy is set, and no_proxy leaves out hosts of the cluster.",
         "gRPC sends even loopback traffic to the proxy: a silent hang at the start.",
-        "R46; facts 9",
+        "R46; measured on TensorFlow 2.21",
         find=_proxy,
     ),
 )

@@ -78,7 +78,7 @@ RULES = (
         find=_alone,
         consequence="TensorFlow trains alone, as one replica.",
         fix="nothing, if one process is meant; --expect-cluster makes this an error",
-        source="R26; facts 9",
+        source="R26; measured on TensorFlow 2.21",
     ),
     Rule(
         id="cluster-missing",
@@ -87,7 +87,7 @@ RULES = (
         find=_expected,
         consequence="TensorFlow trains alone, as one replica, and says nothing.",
         fix="set TF_CONFIG with cluster and task; phalanx generate writes it",
-        source="R26; R55; facts 9",
+        source="R26; R55; measured on TensorFlow 2.21",
     ),
     Rule(
         id="env-too-large",
@@ -96,7 +96,7 @@ RULES = (
         find=_variable_too_large,
         consequence="No process starts with it: OSError: [Errno 7] Argument list too long.",
         fix="use shorter names or IP addresses, or deliver it by a file (phalanx run does)",
-        source="R32; facts 8",
+        source="R32; measured on TensorFlow 2.21",
     ),
     Rule(
         id="env-too-large-file",
@@ -105,7 +105,7 @@ RULES = (
         find=_file_too_large,
         consequence="As a variable no process would start with it: Argument list too long.",
         fix="nothing under phalanx run; elsewhere read the file and set os.environ before TensorFlow is imported",
-        source="R32; facts 8",
+        source="R32; measured on TensorFlow 2.21",
     ),
     Rule(
         id="estimator-gone",

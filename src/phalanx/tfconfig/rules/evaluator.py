@@ -47,7 +47,7 @@ RULES = (
         find=_in_cluster,
         consequence="The workers do not mind; the evaluator, running the same script, trains a copy of its own.",
         fix='take it out, and let the script branch on task type "evaluator" before it makes a strategy',
-        source="R01; facts 1",
+        source="R01; measured on TensorFlow 2.21",
         strategies=("mwms",),
     ),
     Rule(
@@ -57,7 +57,7 @@ RULES = (
         find=_outside,
         consequence="MultiWorkerMirroredStrategy() raises KeyError: 'evaluator' there.",
         fix='right, if the script branches on task type "evaluator" before it makes a strategy',
-        source="R01; facts 1; facts 9",
+        source="R01; measured on TensorFlow 2.21",
         strategies=("mwms",),
     ),
     Rule(
@@ -75,7 +75,7 @@ RULES = (
         severity=Severity.ERROR,
         message="This is the evaluator, and its own cluster does not list it.",
         find=_outside,
-        consequence="tf.estimator with a multi-worker strategy raises: evaluator is not found in the cluster.",
+        consequence="tf.estimator with a multi-worker strategy raises in the evaluator: its type is not there.",
         fix='add "evaluator": ["host:port"] to the evaluator\'s own TF_CONFIG only',
         source="R03; R01",
         strategies=("estimator",),

@@ -101,7 +101,7 @@ RULES = (
         message="A key that TensorFlow does not read is kept.",
         find=_extra,
         consequence="TensorFlow ignores it.",
-        source="R98; facts 9",
+        source="R98; measured on TensorFlow 2.21",
     ),
     Rule(
         id="session-master",
@@ -119,6 +119,6 @@ RULES = (
         find=_rpc_layer,
         consequence="NotFoundError: No server factory registered for the given ServerDef.",
         fix='write "grpc", or leave the key out',
-        source="facts 9",
+        source="measured on TensorFlow 2.21",
     ),
 )

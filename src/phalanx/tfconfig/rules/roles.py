@@ -137,7 +137,7 @@ RULES = (
         find=_master,
         consequence="ValueError: Disallowed task type found in cluster spec.",
         fix=f'write "chief", {_ALL_ALIKE}',
-        source=f"R06; R98; facts 9; {_CHECKS}",
+        source=f"R06; R98; measured on TensorFlow 2.21; {_CHECKS}",
         strategies=("mwms", "ps"),
     ),
     Rule(
@@ -156,7 +156,7 @@ RULES = (
         message="A task type that TensorFlow does not know.",
         find=_unknown,
         consequence="ValueError: Disallowed task type found in cluster spec, or Unrecognized task_type.",
-        source=f"R08; R96; facts 9; {_CHECKS}",
+        source=f"R08; R96; measured on TensorFlow 2.21; {_CHECKS}",
     ),
     Rule(
         id="several-chiefs",
@@ -165,7 +165,7 @@ RULES = (
         find=_several("chief"),
         consequence="ValueError: There must be at most one 'chief' job.",
         fix="keep one chief and list the others as worker",
-        source=f"R98; facts 9; {_CHECKS}",
+        source=f"R98; measured on TensorFlow 2.21; {_CHECKS}",
     ),
     Rule(
         id="several-evaluators",
@@ -181,7 +181,7 @@ RULES = (
         severity=Severity.ERROR,
         message="The cluster has neither a chief nor a worker.",
         find=_nobody_trains,
-        consequence="AssertionError: TensorFlow looks for a leader and finds none.",
+        consequence="ValueError or AssertionError: TensorFlow looks for a leader and finds none.",
         fix='list the trainers under "worker"',
         source=f"{_CHECKS}, collective_leader",
         strategies=("mwms",),
@@ -193,7 +193,7 @@ RULES = (
         find=_ps_in_mwms,
         consequence="A silent hang: TensorFlow takes ps:0 for the leader, and nobody serves there.",
         fix="take ps out of the cluster, or use ParameterServerStrategy (--strategy ps)",
-        source=f"facts 9; {_CHECKS}, coordination_leader",
+        source=f"measured on TensorFlow 2.21; {_CHECKS}, coordination_leader",
         strategies=("mwms",),
     ),
     Rule(
@@ -203,7 +203,7 @@ RULES = (
         find=_empty_leader,
         consequence="TensorFlow 2.21 dies of SIGSEGV when MultiWorkerMirroredStrategy is made.",
         fix="leave the empty type out",
-        source=f"measured on 2.21; {_CHECKS}, collective_leader",
+        source=f"measured on TensorFlow 2.21; {_CHECKS}, collective_leader",
         strategies=("mwms",),
     ),
     Rule(
@@ -213,7 +213,7 @@ RULES = (
         find=_needs("chief", "nobody coordinates"),
         consequence="No process hands out the steps: workers and ps wait for ever.",
         fix=f'list one chief, {_ALL_ALIKE}: "chief": ["host:port"]',
-        source="R10; facts 2",
+        source="R10; measured on TensorFlow 2.21",
         strategies=("ps",),
     ),
     Rule(
@@ -253,7 +253,7 @@ RULES = (
         find=_sparse_gaps,
         consequence="The lowest task hangs in silence, the others get: The task_id … exceeds the maximum id.",
         fix="write the full list of addresses on every node",
-        source="R12; facts 9; tensorflow/tensorflow#14502",
+        source="R12; measured on TensorFlow 2.21; tensorflow/tensorflow#14502",
         strategies=("mwms", "estimator"),
     ),
     Rule(
@@ -280,7 +280,7 @@ RULES = (
         find=_single,
         consequence="It trains alone, as it would without TF_CONFIG.",
         fix="unset TF_CONFIG, unless the script reads it",
-        source="R26; R27; facts 9",
+        source="R26; R27; measured on TensorFlow 2.21",
         strategies=("mwms",),
     ),
     Rule(
@@ -288,7 +288,7 @@ RULES = (
         severity=Severity.WARNING,
         message="The cluster has one task: tf.estimator runs otherwise than without TF_CONFIG.",
         find=_single,
-        consequence="train_and_evaluate never evaluates: it waits for an evaluator that is not there.",
+        consequence="tf.estimator takes it for a cluster and runs otherwise than it would locally.",
         fix="unset TF_CONFIG for a job of one",
         source="R26",
         strategies=("estimator",),

@@ -157,7 +157,7 @@ RULES = (
         find=_not_object,
         consequence="With a list or a text TensorFlow trains alone and says nothing; a number or null is a TypeError.",
         fix='write {"cluster": {…}, "task": {…}}, or unset TF_CONFIG to train alone',
-        source="facts 9",
+        source="measured on TensorFlow 2.21",
     ),
     Rule(
         id="double-encoded",
@@ -166,7 +166,7 @@ RULES = (
         find=_double_encoded,
         consequence='TensorFlow looks for "cluster" in the text itself: it trains alone or raises TypeError.',
         fix="encode it once",
-        source="facts 9",
+        source="measured on TensorFlow 2.21",
     ),
     Rule(
         id="cluster-shape",
@@ -175,7 +175,7 @@ RULES = (
         find=_cluster,
         consequence="TypeError: `cluster` must be a dictionary mapping one or more job names to lists.",
         fix=f"write {{{_LISTS}}}",
-        source=f"facts 9; {_SPEC}",
+        source=f"measured on TensorFlow 2.21; {_SPEC}",
     ),
     Rule(
         id="job-string",
@@ -201,7 +201,7 @@ RULES = (
         find=_job_shape,
         consequence=_NO_LIST,
         fix=f"write a list ({_LISTS}), or leave the type out",
-        source=f"R18; facts 9; {_SPEC}",
+        source=f"R18; measured on TensorFlow 2.21; {_SPEC}",
     ),
     Rule(
         id="job-empty",
@@ -209,7 +209,7 @@ RULES = (
         message="A task type has no address.",
         find=_job_empty,
         consequence="TensorFlow counts the type as present.",
-        source="facts 9",
+        source="measured on TensorFlow 2.21",
     ),
     Rule(
         id="address-type",
@@ -218,7 +218,7 @@ RULES = (
         find=_address_type,
         consequence="TypeError: Task address … must be bytes or unicode.",
         fix='write "host:port"',
-        source=f"facts 9; {_SPEC}",
+        source=f"measured on TensorFlow 2.21; {_SPEC}",
     ),
     Rule(
         id="sparse-index",
@@ -254,7 +254,7 @@ RULES = (
         find=_in_task("index", _index_string),
         consequence="TensorFlow 2 takes it through int(); tf.estimator and other readers of TF_CONFIG refuse it.",
         fix="write the number without quotes",
-        source="R04; facts 9",
+        source="R04; measured on TensorFlow 2.21",
     ),
     Rule(
         id="index-float",
@@ -263,7 +263,7 @@ RULES = (
         find=_in_task("index", _index_float),
         consequence="TensorFlow cuts it through int() and says nothing; tf.estimator and other readers refuse it.",
         fix="write a whole number",
-        source="facts 9",
+        source="measured on TensorFlow 2.21",
     ),
     Rule(
         id="index-type",
@@ -272,6 +272,6 @@ RULES = (
         find=_in_task("index", _index_type),
         consequence="TypeError or ValueError from int(); true counts as 1.",
         fix="write a whole number from 0 on",
-        source=f"facts 9; {_RESOLVER}",
+        source=f"measured on TensorFlow 2.21; {_RESOLVER}",
     ),
 )

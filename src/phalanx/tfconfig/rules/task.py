@@ -87,7 +87,7 @@ RULES = (
         find=_missing,
         consequence=_BOTH,
         fix='add "task": {"type": "worker", "index": 0}, with its own index on each node',
-        source="R28; facts 9",
+        source="R28; measured on TensorFlow 2.21",
     ),
     Rule(
         id="task-type-missing",
@@ -96,7 +96,7 @@ RULES = (
         find=_type_missing,
         consequence=_BOTH,
         fix='add "type": "worker"',
-        source="R28; facts 9",
+        source="R28; measured on TensorFlow 2.21",
     ),
     Rule(
         id="task-index-missing",
@@ -105,7 +105,7 @@ RULES = (
         find=_index_missing,
         consequence=_BOTH,
         fix='add "index": 0, with its own number on each node',
-        source="R28; facts 9",
+        source="R28; measured on TensorFlow 2.21",
     ),
     Rule(
         id="task-without-cluster",
@@ -114,7 +114,7 @@ RULES = (
         find=_without_cluster,
         consequence="TensorFlow trains alone, as one replica, and says nothing.",
         fix="add the cluster; to train alone, unset TF_CONFIG",
-        source="facts 9",
+        source="measured on TensorFlow 2.21",
     ),
     Rule(
         id="index-negative",
@@ -123,7 +123,7 @@ RULES = (
         find=_negative,
         consequence="InvalidArgumentError: Invalid device filter; older versions abort.",
         fix="count from 0",
-        source="R14; facts 9",
+        source="R14; measured on TensorFlow 2.21",
     ),
     Rule(
         id="index-range",
@@ -132,7 +132,7 @@ RULES = (
         find=_range,
         consequence="ValueError: The `task_id` … exceeds the maximum id of ….",
         fix="give the index that this node's address has in the list, counted from 0",
-        source=f"R13; facts 9; {_CHECKS}",
+        source=f"R13; measured on TensorFlow 2.21; {_CHECKS}",
     ),
     Rule(
         id="task-not-in-cluster",
@@ -141,6 +141,6 @@ RULES = (
         find=_not_in_cluster,
         consequence="ValueError: `task_type` … not found in cluster_spec.",
         fix="list this node's address under its type on all nodes alike",
-        source=f"R09; facts 9; {_CHECKS}",
+        source=f"R09; measured on TensorFlow 2.21; {_CHECKS}",
     ),
 )
