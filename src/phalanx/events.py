@@ -162,6 +162,18 @@ class CulpritNamed(Event):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RestartOrdered(Event):
+    """The whole group starts again as the next generation, at `at` or later."""
+
+    #: The generation that has failed.
+    generation: int
+    at: float
+    why: str
+    #: Whether it counts against `restart.max`; a preempted group comes back for free.
+    counted: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LeaderSucceeded(Event):
     """Chief, else worker 0, has exited 0: the job has succeeded, whatever others do now."""
 
@@ -203,6 +215,7 @@ EVENTS: dict[str, type[Event]] = {
         StopRequested,
         StopOrdered,
         CulpritNamed,
+        RestartOrdered,
         LeaderSucceeded,
         Noted,
         RunEnded,

@@ -19,6 +19,7 @@ class RunPhase(enum.Enum):
     RUNNING = "running"  # every task has started
     FINISHING = "finishing"  # success is certain, others still run
     STOPPING = "stopping"  # a stop or a first failure: the rest is being ended
+    RESTARTING = "restarting"  # the generation is over, the next one is due
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -87,6 +88,19 @@ class HostState:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class PastGeneration:
+    """One cluster that failed and was started again."""
+
+    number: int
+    bound: float
+    ended: float
+    culprit: ev.CulpritNamed
+    #: What the culprit said last; the same text twice is the program's own doing.
+    last_words: str
+    restart: ev.RestartOrdered
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class RunState:
     """A run as its events tell it. `seq` is the last one folded in."""
 
@@ -107,6 +121,9 @@ class RunState:
     tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
     stop: ev.StopRequested | None = None
     culprit: ev.CulpritNamed | None = None
+    #: The generations before this one, and the order that ended the newest of them.
+    past: tuple[PastGeneration, ...] = ()
+    restart: ev.RestartOrdered | None = None
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
     notes: tuple[ev.Noted, ...] = ()
@@ -197,6 +214,7 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         bound=event.time,
         tasks=tasks,
         culprit=None,
+        restart=None,
     )
 
 
@@ -256,6 +274,27 @@ def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
     return dataclasses.replace(state, culprit=event, tasks=tasks)
 
 
+def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
+    if event.generation != state.generation or state.culprit is None:
+        return state
+    over = PastGeneration(
+        number=state.generation,
+        bound=state.bound or state.started,
+        ended=event.time,
+        culprit=state.culprit,
+        last_words=last_words(state),
+        restart=event,
+    )
+    return dataclasses.replace(state, phase=RunPhase.RESTARTING, past=(*state.past, over), restart=event)
+
+
+def last_words(state: RunState) -> str:
+    """The culprit's last line that is not blank; empty where there is none."""
+    task = state.tasks.get(state.culprit.task) if state.culprit and state.culprit.task else None
+    lines = task.exit.last_lines if task and task.exit else ()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
 def _stop_requested(state: RunState, event: ev.StopRequested) -> RunState:
     return dataclasses.replace(state, stop=event)
 
@@ -283,6 +322,7 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.StopRequested, _stop_requested),
     (ev.StopOrdered, _stop),
     (ev.CulpritNamed, _culprit),
+    (ev.RestartOrdered, _restart),
     (ev.LeaderSucceeded, _succeeded),
     (ev.Noted, _noted),
     (ev.RunEnded, _run_ended),

@@ -11,6 +11,7 @@ import dataclasses
 from phalanx import events as ev
 from phalanx.decide.culprit import name_culprit, never_listened
 from phalanx.decide.exits import Kind
+from phalanx.decide.restart import judge
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
@@ -60,6 +61,8 @@ def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, 
         return _stopped(state, state.stop, policies, now)
     if state.succeeded is not None:
         return _finishing(state, state.succeeded, policies, now)
+    if state.restart is not None:
+        return _restarting(state, state.restart, policies, now)
     if _failed(state):
         return _first_failure(state, policies, now)
     if state.phase is RunPhase.JOINING:
@@ -108,7 +111,28 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
         return ()
     if state.culprit is None:
         return (Say(event=culprit),)
-    return (_end(now, outcome="failed", code=_exit_code(culprit, state), cause=culprit.cause),)
+    verdict = judge(state, policies.restart, now)
+    if verdict.again:
+        order = ev.RestartOrdered(
+            time=now, generation=state.generation, at=verdict.at, why=verdict.why, counted=verdict.counted
+        )
+        return (Say(event=order),)
+    cause = f"{culprit.cause}; {verdict.why}" if verdict.why else culprit.cause
+    return (_end(now, outcome="failed", code=_exit_code(culprit, state), cause=cause),)
+
+
+def _restarting(
+    state: RunState, restart: ev.RestartOrdered, policies: Policies, now: float
+) -> tuple[Action, ...]:
+    """The rendezvous binds the next generation as soon as it is due; here is only what happens when it cannot."""
+    if now < restart.at:
+        return (Wake(at=restart.at),)
+    deadline = restart.at + policies.health.start
+    if now < deadline:
+        return (Wake(at=deadline),)
+    come = sum(host.living for host in state.hosts.values())
+    cause = f"generation {state.generation + 1} could not start: {come} of {state.wanted_hosts} hosts are there"
+    return (_end(now, outcome="failed", code=3, cause=cause),)
 
 
 def _exit_code(culprit: ev.CulpritNamed, state: RunState) -> int:

@@ -1,0 +1,91 @@
+"""Whether a failed group is started again: by the kind of its failure, its budget, and what has happened before."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import zlib
+
+from phalanx.decide.exits import Kind, says_victim
+from phalanx.plan.policies import Restart
+from phalanx.states import RunState, TaskState, last_words
+
+#: No second try mends a program that cannot even be read or imported.
+_PERMANENT = re.compile(r"^\s*(?:ModuleNotFoundError|ImportError|SyntaxError|IndentationError|TabError)\b")
+
+#: When every task says the same within this many seconds of its start, it is the program's doing, not a host's.
+_FIRST_SECONDS = 10.0
+
+#: Seconds before the second restart in a row, doubled for each further one; the first comes at once.
+_BACK_OFF, _LONGEST = 1.0, 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """`again` with the time of the next start, or not; `why` in words for the report."""
+
+    again: bool
+    why: str
+    at: float = 0.0
+    counted: bool = True
+
+
+def judge(state: RunState, restart: Restart, now: float) -> Verdict:
+    """Asked once the culprit is named and every process is gone.
+
+    A preempted group comes back for free. A permanent error, the same words twice, or the same words from every task
+    in its first seconds is the program's: no restart. Everything else may use the budget: `max` within `within`.
+    """
+    culprit = state.culprit
+    if culprit is None:
+        return Verdict(again=False, why="nobody knows what failed")
+    if any(host.lost for host in state.hosts.values()):
+        return Verdict(again=False, why="a host is lost, and the job needs all of its hosts")
+    if culprit.kind == Kind.PREEMPTION.value:
+        return Verdict(again=True, why="preempted: restarted for free", at=now, counted=False)
+    if restart.max == 0:
+        return Verdict(again=False, why="")
+    if why := _programs_own(state):
+        return Verdict(again=False, why=why)
+    spent = [past for past in state.past if past.restart.counted and past.ended > now - restart.within]
+    if len(spent) >= restart.max:
+        times = "once" if len(spent) == 1 else f"{len(spent)} times"
+        return Verdict(again=False, why=f"its budget is spent: restarted {times} within {restart.within:g} s")
+    why = f"restart {len(spent) + 1} of {restart.max}"
+    return Verdict(again=True, why=why, at=now + back_off(state.run, len(spent)))
+
+
+def back_off(run: str, before: int) -> float:
+    """Seconds to wait after `before` restarts: 0, 1, 2, 4 … 60, each up to a tenth longer, by the run's name."""
+    if before == 0:
+        return 0.0
+    jitter = zlib.crc32(f"{run}/{before}".encode()) / 2**32
+    return min(_LONGEST, _BACK_OFF * 2 ** (before - 1)) * (1 + jitter / 10)
+
+
+def _programs_own(state: RunState) -> str:
+    """Why no restart would help; empty where one may."""
+    culprit = state.culprit
+    task = state.tasks.get(culprit.task) if culprit is not None and culprit.task is not None else None
+    if task is None:
+        return ""
+    if task.refused:
+        return "it could not be started"
+    words = last_words(state)
+    if task.exit is None or task.exit.signal is not None or not words:
+        return ""
+    if _PERMANENT.match(words):
+        return "no restart mends that"
+    if state.past and state.past[-1].last_words == words:
+        return "it failed with the same words as before"
+    failed = [other for other in state.tasks.values() if other.exit is not None and other.exit.code not in (0, None)]
+    if len(state.tasks) > 1 and len(failed) == len(state.tasks) and all(_at_once(other, words) for other in failed):
+        return "every task failed with the same words in its first seconds"
+    return ""
+
+
+def _at_once(task: TaskState, words: str) -> bool:
+    if task.exit is None or task.started is None or says_victim(task.exit.last_lines):
+        return False
+    last = next((line.strip() for line in reversed(task.exit.last_lines) if line.strip()), "")
+    return last == words and task.exit.time - task.started <= _FIRST_SECONDS
