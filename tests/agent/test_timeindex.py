@@ -120,4 +120,4 @@ def test_every_line_has_the_time_of_its_first_byte_however_it_was_cut(tmp_path_f
         assert [line.data for line in read] == lines
         for line in read:
             assert line.time == index.time_at(line.offset) == sum(offset <= line.offset for offset in offsets)
-            assert list(index.lines(line.offset))[0] == line
+            assert next(iter(index.lines(line.offset))) == line
