@@ -67,7 +67,7 @@ def main() -> None:
         ("generate all, shared beginning", bodies, 1.0),
         ("json.dumps for each task (estimated from 1 %)", naive, every),
     ):
-        print(f"  {name:<48} {seconds(work) * factor:8.3f} s")
+        print(f"  {name:<48} {seconds(work) * factor:9.4f} s")
 
 
 if __name__ == "__main__":

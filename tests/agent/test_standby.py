@@ -276,6 +276,20 @@ def test_a_script_that_is_rewritten_while_its_standby_waits_finds_nothing_of_the
 
 
 @pytest.mark.real
+def test_a_module_that_appears_beside_the_script_while_its_standby_waits_is_found(folder: Path) -> None:
+    (folder / "train.py").write_text("import os\nimport fakeflow\nx = 1\nimport late\nprint(late.__name__)")
+    before = folder.stat().st_mtime_ns
+    with waiting([sys.executable, "train.py"], env=ENV, cwd=folder) as (process, standby):
+        assert await_ready(standby)
+        (folder / "late.py").touch()
+        (folder / "imported").touch()
+        os.utime(folder, ns=(before, before))  # as where the file system's clock is coarse
+        standby.go({})
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (out, err) == (b"late\n", b"")
+
+
+@pytest.mark.real
 def test_a_variable_that_an_import_has_read_and_that_changes_then_starts_it_afresh(folder: Path) -> None:
     (folder / "lib" / "fakeflow.py").write_text(f"{VISIBLE}\nprint(os.environ.get('TF_NUM_INTRAOP_THREADS'))")
     with waiting([sys.executable, "-u", "train.py"], env=ENV, cwd=folder) as (process, standby):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -171,14 +172,26 @@ def _owners(inodes: set[str], proc: Path) -> Iterator[tuple[str, str]]:
     for process in proc.iterdir() if inodes else ():
         if not process.name.isdecimal():
             continue
-        try:
-            open_files = {os.readlink(link) for link in (process / "fd").iterdir()}  # noqa: PTH115 - text, not a path
-            name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            continue  # another user's, or gone
+        open_files = set(_open_files(process))
         for inode in inodes:
             if f"socket:[{inode}]" in open_files:
-                yield inode, f"{name} (pid {process.name})"
+                yield inode, f"{_name(process)} (pid {process.name})"
+
+
+def _open_files(process: Path) -> Iterator[str]:
+    try:
+        for link in (process / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                yield os.readlink(link)  # noqa: PTH115 - text, not a path
+    except OSError:
+        return  # another user's, or gone
+
+
+def _name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return "a process that has just ended"
 
 
 def _bounds(ephemeral: Path) -> tuple[int, int]:

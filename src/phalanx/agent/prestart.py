@@ -28,7 +28,7 @@ def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
     for task in config["standby"]:
         argv = tuple(task["argv"])
         environ = {**config["environ"], **task["env"]}
-        if not can_stand_by(argv, environ):
+        if not can_stand_by(argv, environ, config["cwd"]):
             continue
         standby = Standby(boot=config["boot"], imports=tuple(task["imports"]))
         spec, out, err = piped(

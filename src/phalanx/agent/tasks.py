@@ -267,6 +267,8 @@ class Tasks:
         # A grandchild may hold the pipe for longer; then what has come is what we say.
         await asyncio.wait([asyncio.ensure_future(capture.done.wait()) for capture in running.captures], timeout=DRAIN)
         running.ended.set()
+        if running.standby is not None:
+            running.standby.discard()  # it has ended; this only closes what is left of its pipes
         self._tell(
             running,
             ev.TaskExited,

@@ -30,7 +30,9 @@ _PARTS = (
     "protocol",
     "records",
     "runtime",
-    "tfconfig",
+    # Of tfconfig only what a plan is made of: the rules stay on the user's machine.
+    "tfconfig/bodies.py",
+    "tfconfig/model.py",
     "__init__.py",
     "errors.py",
     "events.py",
@@ -78,6 +80,8 @@ def write_zip(target: Path) -> None:
     with target.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, path in contents():
             bundle.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        # Without an __init__ it is a namespace, and zipimport knows those by their folder's own entry.
+        bundle.writestr(zipfile.ZipInfo("phalanx/tfconfig/"), b"")
         bundle.writestr(zipfile.ZipInfo("__main__.py"), _MAIN, zipfile.ZIP_DEFLATED)
 
 

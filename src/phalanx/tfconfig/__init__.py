@@ -1,9 +1,13 @@
 """The heart: what a TF_CONFIG is, and everything one can say about it. Standard library only; usable alone."""
 
 from phalanx.names import TaskId as TaskId
+from phalanx.tfconfig.agree import agree as agree
 from phalanx.tfconfig.bodies import Bodies as Bodies
 from phalanx.tfconfig.check import RULES as RULES
 from phalanx.tfconfig.check import check as check
+from phalanx.tfconfig.drawing import draw as draw
+from phalanx.tfconfig.explain import Explanation as Explanation
+from phalanx.tfconfig.explain import explain as explain
 from phalanx.tfconfig.finding import Finding as Finding
 from phalanx.tfconfig.finding import Place as Place
 from phalanx.tfconfig.finding import Severity as Severity
