@@ -114,11 +114,12 @@ class SimulatedAgent:
         self.orders: list[Order] = []
         client = LeadClient(self.transport, world.key, clock=virtual_clock)
         base = 20_000 + 10 * (number % 1000)
+        self.ports = tuple(range(base, base + ports))
         host = Host(
             id=number,
             name=f"n{number}",
             address=f"10.0.{number // 256}.{number % 256}",
-            ports=tuple(range(base, base + ports)),
+            ports=self.ports,
         )
         join = Join(version=VERSION, run=world.run, instance=f"i{number}", host=host, pid=1000 + number)
         self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
@@ -162,8 +163,9 @@ class SimulatedAgent:
         self.orders.append(order)
         if order.kind == "prepare":
             self._prepared = order
-            self.link.prepared(order.generation)
+            self.link.prepared(order.generation, tuple(port + 1000 * order.generation for port in self.ports))
         elif order.kind == "go":
+            self._told = frozenset()
             for task in self._prepared.tasks:
                 self.tasks[task.id] = order.generation
                 about = {"task": task.id, "host": self.number, "generation": order.generation}

@@ -81,6 +81,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         boot=config["boot"],
         reaper=reaper,
         waiting=waiting,
+        ports_after=_Ports(holder, ports[serving:], serving).after,
     )
     link = Link(client, join, tasks.obey, patience=PATIENCE)
     tasks.attach(link)
@@ -97,6 +98,29 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     tasks.close()
     holder.release_all()
     return PlaceError.exit_code if disowned else 0
+
+
+class _Ports:
+    """The ports of the generation that comes next, always held before it is needed."""
+
+    def __init__(self, holder: PortHolder, following: tuple[int, ...], count: int) -> None:
+        self._holder, self._following, self._count = holder, following, count
+        self._generation = 1
+
+    def after(self, generation: int) -> tuple[int, ...]:
+        """Those for `generation` + 1; what earlier generations held is let go. Asked for the same again: the same."""
+        if generation <= self._generation:
+            return self._following
+        self._generation, now = generation, self._following
+        for port in self._holder.held:
+            if port not in now:
+                self._holder.release(port)
+        try:
+            self._following = self._holder.hold(self._count)
+        except PhalanxError as wrong:
+            _log(f"no ports for generation {generation + 1}: {wrong}")
+            self._following = ()
+        return self._following
 
 
 def _watch_launcher(link: Link) -> None:

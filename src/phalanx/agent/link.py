@@ -47,6 +47,7 @@ class Link:
         self._outbox: list[dict[str, Any]] = []
         self._first = 1  # the number of the first event in the outbox
         self._prepared = 0
+        self._next_ports: tuple[int, ...] = ()
         self._polling = False  # a poll is open, so what it could have said needs a request of its own
         self._news = asyncio.Event()
         self._after = 0
@@ -59,9 +60,9 @@ class Link:
         self._outbox.append(event_to_json(event))
         self._news.set()
 
-    def prepared(self, generation: int) -> None:
-        """Everything of this generation is ready to go."""
-        self._prepared = generation
+    def prepared(self, generation: int, next_ports: tuple[int, ...] = ()) -> None:
+        """Everything of this generation is ready to go, and these ports are held for the next."""
+        self._prepared, self._next_ports = generation, next_ports
         if self._polling:
             self._news.set()
 
@@ -84,7 +85,13 @@ class Link:
     async def _follow_orders(self) -> None:
         instance, host = self._join.instance, self._join.host.id
         while True:
-            poll = Poll(instance=instance, host=host, after=self._after, prepared=self._prepared)
+            poll = Poll(
+                instance=instance,
+                host=host,
+                after=self._after,
+                prepared=self._prepared,
+                next_ports=self._next_ports,
+            )
             self._polling = True
             answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]
             self._polling = False
@@ -113,6 +120,7 @@ class Link:
             first=self._first,
             events=batch,
             prepared=self._prepared,
+            next_ports=self._next_ports,
         )
         taken = await self._retry(lambda: self._client.report(message))
         done = max(0, taken.upto - self._first + 1)

@@ -45,8 +45,13 @@ class Tasks:
         boot: str,
         reaper: Reaper,
         waiting: dict[str, Waiting],
+        ports_after: Callable[[int], tuple[int, ...]],
     ) -> None:
-        """`waiting`: standbys by task name, used by the first generation that wants the same command."""
+        """`waiting`: standbys by task name, used by the first generation that wants the same command.
+
+        `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
+        """
+        self._ports_after = ports_after
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets, self._boot = list(secrets), boot
         self._reaper, self._waiting = reaper, waiting
@@ -90,6 +95,7 @@ class Tasks:
     # Starting ------------------------------------------------------------------------------------------------------
 
     def _prepare(self, order: Order) -> None:
+        self._end_older(order.generation)
         head, self._cwd = unpack(order.head), order.cwd
         for task in order.tasks:
             own = head if task.head is None else unpack(task.head)
@@ -104,7 +110,13 @@ class Tasks:
                 self._difference(running, waiting)
             elif waiting is not None:
                 waiting.standby.discard()
-        self._said.prepared(order.generation)
+        self._said.prepared(order.generation, self._ports_after(order.generation))
+
+    def _end_older(self, generation: int) -> None:
+        """Nothing of an earlier generation may be left when the next one starts: it would answer at old addresses."""
+        for running in self._running.values():
+            if running.generation < generation and running.child is not None:
+                self._reaper.kill_tree(running.child)
 
     def _make_folders(self, task: TaskId) -> None:
         """A disk that refuses costs the logs, never the task."""

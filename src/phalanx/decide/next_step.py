@@ -121,9 +121,7 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
     return (_end(now, outcome="failed", code=_exit_code(culprit, state), cause=cause),)
 
 
-def _restarting(
-    state: RunState, restart: ev.RestartOrdered, policies: Policies, now: float
-) -> tuple[Action, ...]:
+def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies, now: float) -> tuple[Action, ...]:
     """The rendezvous binds the next generation as soon as it is due; here is only what happens when it cannot."""
     if now < restart.at:
         return (Wake(at=restart.at),)

@@ -60,7 +60,7 @@ def back_off(run: str, before: int) -> float:
     if before == 0:
         return 0.0
     jitter = zlib.crc32(f"{run}/{before}".encode()) / 2**32
-    return min(_LONGEST, _BACK_OFF * 2 ** (before - 1)) * (1 + jitter / 10)
+    return min(_LONGEST, _BACK_OFF * 2.0 ** (before - 1)) * (1 + jitter / 10)
 
 
 def _programs_own(state: RunState) -> str:

@@ -106,7 +106,7 @@ class Lead:
         """Orders after the number the agent has; waits for one to come up."""
         mailbox = self._mailbox(message.host, message.instance)
         mailbox.heard(self._clock())
-        self._is_prepared(mailbox, message.prepared)
+        self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, LEASE / 2))
         mailbox.heard(self._clock())
         if mailbox.left:
@@ -132,7 +132,7 @@ class Lead:
                 raise WireError(f"host {message.host} may not say {type(event).__name__}")
             mailbox.taken = number
             self._say(event)
-        self._is_prepared(mailbox, message.prepared)
+        self._is_prepared(mailbox, message)
         return Taken(upto=mailbox.taken)
 
     def request_stop(self, *, by: str, hard: bool) -> None:
@@ -197,9 +197,9 @@ class Lead:
 
     def _bind_when_complete(self) -> None:
         living = self._living()
-        if self.state.phase is not RunPhase.JOINING or self.state.stop or len(living) < self.outline.hosts:
+        if not self._generation_is_due() or self.state.stop or len(living) < self.outline.hosts:
             return
-        hosts = [mailbox.join.host for mailbox in living.values()]
+        hosts = [mailbox.host() for mailbox in living.values()]
         try:
             self.plan = bind(self.outline, hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
@@ -209,6 +209,12 @@ class Lead:
         self._records.write_plan(self.plan)
         for host, order in prepare_orders(self.plan).items():
             self._mailboxes[host].put(order)
+
+    def _generation_is_due(self) -> bool:
+        restart = self.state.restart
+        if restart is None:
+            return self.state.phase is RunPhase.JOINING
+        return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:
         now, cause = self._clock(), str(wrong)
@@ -250,9 +256,8 @@ class Lead:
                     Order(seq=0, epoch=0, kind="stop", generation=self.state.generation, ids=ids, grace=action.grace)
                 )
 
-    def _is_prepared(self, mailbox: Mailbox, generation: int) -> None:
-        if generation > mailbox.prepared:
-            mailbox.prepared = generation
+    def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
+        if mailbox.is_prepared(message.prepared, message.next_ports):
             self._changed.set()
 
     async def _rest(self, wake: float | None) -> None:

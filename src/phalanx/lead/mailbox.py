@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 
+from phalanx.plan.host import Host
 from phalanx.protocol.messages import Join, Order
 
 
@@ -16,6 +17,7 @@ class Mailbox:
         self.join = join
         self.taken = 0  # its events up to this number are in the records
         self.prepared = 0  # the generation it has made ready
+        self.ports: tuple[int, ...] = join.host.ports  # held for the next generation to be bound
         self.left = False  # it has been told to leave, and has heard it
         self._epoch, self._lease = epoch, lease
         self._orders: list[Order] = []
@@ -34,6 +36,17 @@ class Mailbox:
     def hung_up(self, now: float, *, patience: float) -> None:
         """Its open poll broke off: a dead process looks like that. It has `patience` seconds to ask again."""
         self._deadline = min(self._deadline, now + patience)
+
+    def host(self) -> Host:
+        """Its host, with the ports that the next generation may use."""
+        return dataclasses.replace(self.join.host, ports=self.ports)
+
+    def is_prepared(self, generation: int, next_ports: tuple[int, ...]) -> bool:
+        """The agent has made a generation ready, and holds ports for the one after it. True where that is news."""
+        if generation <= self.prepared:
+            return False
+        self.prepared, self.ports = generation, next_ports
+        return True
 
     def put(self, order: Order) -> None:
         """Number the order and wake the agent's poll."""

@@ -87,6 +87,8 @@ class Poll:
     after: int
     #: The newest generation that this agent has made ready.
     prepared: int = 0
+    #: Ports held for the generation after that one.
+    next_ports: tuple[int, ...] = ()
     #: Seconds the lead may keep the request open.
     wait: float = 3.0
 
@@ -108,6 +110,7 @@ class Report:
     events: tuple[Any, ...]
     #: As in Poll: for an agent whose poll was open already when it became ready.
     prepared: int = 0
+    next_ports: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

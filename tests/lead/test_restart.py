@@ -1,0 +1,158 @@
+"""The whole group as a new generation: new ports, a budget, and an end when no restart would help."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from simulated import World, outline
+
+from phalanx import events as ev
+from phalanx.names import TaskId
+from phalanx.plan.policies import Policies, Restart
+from phalanx.states import RunPhase
+
+pytestmark = pytest.mark.looptime
+
+MWMS_VICTIM = ("UnavailableError: Collective ops is aborted by: Connection refused",)
+
+
+def job(*, most=3, within=3600.0, **more):
+    return outline(policies=Policies(restart=Restart(max=most, within=within)), **more)
+
+
+def in_generation(number):
+    return lambda state: state.generation == number and state.phase is RunPhase.RUNNING
+
+
+async def test_a_killed_worker_brings_the_whole_group_back_on_new_ports():
+    """R74, R75, R76: never one member alone, and never at the old addresses."""
+    world = World(job(workers=2))
+    over = world.start()
+    await world.until(in_generation(1))
+    first = {t.address for t in world.lead.state.tasks.values()}
+    world.exit("worker:1", signal=9)
+    await world.until(in_generation(2))
+    second = {t.address for t in world.lead.state.tasks.values()}
+    assert len(second) == 2
+    assert not first & second
+    for name in ("worker:0", "worker:1"):
+        world.exit(name)
+    state = await over
+    assert (state.phase, state.end.exit_code) == (RunPhase.SUCCEEDED, 0)
+    assert [past.culprit.task for past in state.past] == [TaskId("worker", 1)]
+    assert world.records.plan.generation == 2
+
+
+async def test_the_budget_is_spent_and_the_cause_says_so():
+    world = World(job(workers=2, most=2))
+    over = world.start()
+    for generation in (1, 2, 3):
+        await world.until(in_generation(generation))
+        world.exit("worker:1", signal=9)
+        await asyncio.sleep(0.1)
+    state = await over
+    assert (state.phase, state.end.exit_code) == (RunPhase.FAILED, 1)
+    assert "SIGKILL" in state.end.cause
+    assert "its budget is spent: restarted 2 times" in state.end.cause
+    assert len(world.said(ev.RestartOrdered)) == 2
+
+
+async def test_the_budget_is_new_once_its_window_has_passed():
+    world = World(job(workers=2, most=1, within=600))
+    over = world.start()
+    for generation in (1, 2, 3):
+        await world.until(in_generation(generation))
+        await asyncio.sleep(700)
+        world.exit("worker:1", signal=9)
+    await world.until(in_generation(4))
+    for name in ("worker:0", "worker:1"):
+        world.exit(name)
+    assert (await over).phase is RunPhase.SUCCEEDED
+
+
+async def test_each_restart_in_a_row_waits_longer():
+    world = World(job(workers=2, most=5))
+    world.start()
+    waits = []
+    for generation in (1, 2, 3, 4):
+        await world.until(in_generation(generation))
+        world.exit("worker:1", signal=9)
+        await world.until(lambda state, g=generation: len(state.past) == g)
+        restart = world.lead.state.past[-1].restart
+        waits.append(restart.at - restart.time)
+    assert waits[0] == 0
+    assert 1 <= waits[1] < 1.2 < 2 <= waits[2] < 2.4 < 4 <= waits[3] < 4.8
+
+
+async def test_an_import_error_is_not_tried_again():
+    world = World(job(workers=2))
+    over = world.start()
+    await world.until(in_generation(1))
+    world.exit("worker:1", code=1, said=("ModuleNotFoundError: No module named 'tensorboard'",))
+    state = await over
+    assert state.phase is RunPhase.FAILED
+    assert "no restart mends that" in state.end.cause
+    assert not state.past
+
+
+async def test_the_same_words_twice_are_the_programs_own():
+    world = World(job(workers=2))
+    over = world.start()
+    for generation in (1, 2):
+        await world.until(in_generation(generation))
+        await asyncio.sleep(30)
+        world.exit("worker:1", code=1, said=("ValueError: bad batch 17",))
+    state = await over
+    assert state.phase is RunPhase.FAILED
+    assert "the same words as before" in state.end.cause
+    assert len(state.past) == 1
+
+
+async def test_the_same_error_from_every_task_at_once_is_the_programs_own():
+    world = World(job(workers=3))
+    over = world.start()
+    await world.until(in_generation(1))
+    for number in range(3):
+        world.exit(f"worker:{number}", code=1, said=("ValueError: no such column",))
+    state = await over
+    assert "every task failed with the same words" in state.end.cause
+
+
+async def test_a_preempted_group_comes_back_for_free():
+    world = World(job(workers=2, most=0))
+    over = world.start()
+    await world.until(in_generation(1))
+    world.exit("worker:1", code=42)
+    await world.until(in_generation(2))
+    assert [order.counted for order in world.said(ev.RestartOrdered)] == [False]
+    for name in ("worker:0", "worker:1"):
+        world.exit(name)
+    assert (await over).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_stop_between_two_generations_ends_the_run():
+    world = World(job(workers=2))
+    over = world.start()
+    for generation in (1, 2):
+        await world.until(in_generation(generation))
+        world.exit("worker:1", signal=9)
+    await world.until(lambda state: len(state.past) == 2)
+    world.lead.request_stop(by="a person", hard=False)
+    state = await over
+    assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
+
+
+async def test_a_late_word_of_an_old_generation_changes_nothing():
+    world = World(job(workers=2))
+    world.start()
+    await world.until(in_generation(1))
+    world.exit("worker:1", signal=9)
+    await world.until(in_generation(2))
+    agent = world.agents[0]
+    before = world.lead.state.tasks
+    agent.link.say(
+        ev.TaskExited(time=0.0, task=TaskId("worker", 0), host=0, generation=1, pid=1, code=1, last_lines=("old",))
+    )
+    await asyncio.sleep(5)
+    assert world.lead.state.tasks == before
