@@ -57,7 +57,7 @@ def test_one_word_that_ends_in_yaml_is_a_job_file_and_flags_override_it(say, fol
 
 
 def test_a_flag_may_take_back_what_a_file_cannot_keep(say, folder):
-    (folder / "job.yaml").write_text("command: [train.py]\nrestart: {max: 3}\n")
+    (folder / "job.yaml").write_text("command: [train.py]\nrestart: {max: -3}\n")
     assert refused(say, "job.yaml")[0].startswith("job.yaml:2:11: restarting the group is the next release")
     assert say("job.yaml", max_restarts=0).outline.policies.restart.max == 0
 
@@ -103,7 +103,7 @@ def test_a_script_that_is_not_there_is_answered_with_its_neighbour(say):
             {"ps": 1, "strategy": "mwms"},
             "--strategy: mwms with a ps hangs: its leader would be ps:0, which never answers",
         ),
-        ({"max_restarts": 3}, "--max-restarts: restarting the group is the next release; leave it at 0"),
+        ({"silence": "1m"}, "--silence: watching for silent tasks is the next release; leave it out"),
     ],
 )
 def test_a_wrong_flag_is_named(say, flags, said):

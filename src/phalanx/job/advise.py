@@ -29,12 +29,6 @@ class NotYet:
 #: The one place for them: a promise that cannot be kept is refused, never ignored.
 NOT_YET = (
     NotYet(
-        at=("restart", "max"),
-        kept=(0,),
-        why="restarting the group is the next release",
-        instead="leave it at 0; the script resumes from its checkpoint when `phalanx run` is called again",
-    ),
-    NotYet(
         at=("health", "silence"),
         kept=(None,),
         why="watching for silent tasks is the next release",

@@ -22,7 +22,7 @@ _BAD = (TaskPhase.FAILED.value, TaskPhase.LOST.value, TaskPhase.VICTIM.value)
 def render(report: Report, *, width: int = 100, ink: Ink | None = None, brief: bool = False) -> str:
     """The whole report, ending in a newline. `brief` leaves the table and the notes out."""
     ink = ink or Ink()
-    parts = [_headline(report, ink), *_cause(report, ink)]
+    parts = [_headline(report, ink), *_past(report), *_cause(report, ink)]
     if not brief:
         parts += ["", *_table(report, width, ink), *_left(report, ink)]
     return "\n".join([*parts, *_next(report, ink)]) + "\n"
@@ -35,6 +35,12 @@ def _headline(report: Report, ink: Ink) -> str:
     generation = f", generation {report.generation}" if report.generation > 1 else ""
     word = report.result if report.exit_code is not None or report.result == "lost" else f"is {report.result}"
     return f"{ink(report.run, 'bold')} {ink(word, 'bold', colour)}{took}{code}{generation}"
+
+
+def _past(report: Report) -> Iterator[str]:
+    """Each generation that was lost on the way, in one line."""
+    for past in report.past:
+        yield f"  generation {past.number} ended after {duration(past.ended - past.bound)}: {past.cause} ({past.restart})"
 
 
 def _cause(report: Report, ink: Ink) -> Iterator[str]:

@@ -56,6 +56,9 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911 - 
         case ev.CulpritNamed():
             victims = f"; victims: {tasks(event.victims)}" if event.victims else ""
             return f"first failure ({event.kind}): {event.cause}{victims}"
+        case ev.RestartOrdered():
+            wait = f" in {event.at - event.time:.1f} s" if event.at > event.time else ""
+            return f"generation {event.generation + 1} follows{wait}: {event.why}"
         case ev.LeaderSucceeded():
             return f"{event.task} exited with code 0: the job has succeeded"
         case ev.Noted():

@@ -87,6 +87,19 @@ class OutputReport:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class GenerationReport:
+    """A generation that failed and was followed by another."""
+
+    number: int
+    bound: float
+    ended: float
+    culprit: str | None
+    cause: str
+    #: Why it was started again: `restart 1 of 3`, `preempted: restarted for free`.
+    restart: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """All that is said of a run at its end, or so far. Everything in it is plain data."""
 
@@ -104,6 +117,8 @@ class Report:
     victims: tuple[str, ...]
     strategy: str
     generation: int
+    #: The generations before this one, oldest first.
+    past: tuple[GenerationReport, ...]
     hosts_wanted: int
     started: float
     ended: float | None
@@ -139,6 +154,17 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         victims=tuple(str(task) for task in culprit.victims) if culprit else (),
         strategy=state.strategy,
         generation=state.generation,
+        past=tuple(
+            GenerationReport(
+                number=past.number,
+                bound=past.bound,
+                ended=past.ended,
+                culprit=str(past.culprit.task) if past.culprit.task else None,
+                cause=redact(past.culprit.cause),
+                restart=past.restart.why,
+            )
+            for past in state.past
+        ),
         hosts_wanted=state.wanted_hosts,
         started=state.started,
         ended=state.ended,
