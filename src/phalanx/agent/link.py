@@ -86,7 +86,7 @@ class Link:
         while True:
             poll = Poll(instance=instance, host=host, after=self._after, prepared=self._prepared)
             self._polling = True
-            answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]
+            answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]  # mypy cannot type the default
             self._polling = False
             for order in answer.orders:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
