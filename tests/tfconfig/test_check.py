@@ -533,7 +533,7 @@ CONFIGS = st.fixed_dictionaries(
     st.booleans(),
     st.sampled_from([None, 1, 2]),
 )
-def test_check_never_raises(given: str, strategy: str, tf_version: str | None, expect: bool, hosts: int | None) -> None:  # noqa: FBT001
+def test_check_never_raises(given: str, strategy: str, tf_version: str | None, expect: bool, hosts: int | None) -> None:
     found = check(
         given,
         strategy=strategy,
