@@ -1,6 +1,7 @@
 """A training loop of one dense layer that writes down when each worker had its first step. Argument: a folder."""
 
 import os
+import pathlib
 import sys
 import time
 
@@ -25,7 +26,6 @@ def step(batch):
 
 batch = tf.ones([32, 64])
 step(batch)
-with open(os.path.join(sys.argv[1], str(os.getpid())), "w") as out:
-    out.write(repr(time.time()))
+(pathlib.Path(sys.argv[1]) / str(os.getpid())).write_text(repr(time.time()))
 for _ in range(20):
     step(batch)

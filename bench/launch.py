@@ -34,7 +34,7 @@ def free_port() -> int:
     """By bind and close in 20000-32000, as a careful user would."""
     while True:
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.randrange(20000, 32000)))
+            probe.bind(("127.0.0.1", random.randrange(20000, 32000)))  # noqa: S311 - any free port will do
             return probe.getsockname()[1]
 
 
@@ -51,7 +51,11 @@ def by_hand(workers: int, home: Path) -> float:
             subprocess.Popen(
                 [sys.executable, str(SCRIPT), folder],
                 env=environ(home)
-                | {"TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})},
+                | {
+                    "TF_CONFIG": json.dumps(
+                        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+                    )
+                },
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
@@ -68,8 +72,10 @@ def by_phalanx(workers: int, home: Path) -> tuple[float, int]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.time()
         launcher = subprocess.Popen(
-            [sys.executable, "-m", "phalanx", "run", "--quiet", "--runs", str(home / "runs"), "--workers", str(workers)]
-            + [str(SCRIPT), folder],
+            [
+                *(sys.executable, "-m", "phalanx", "run", "--quiet", "--runs", str(home / "runs")),
+                *("--workers", str(workers), str(SCRIPT), folder),
+            ],
             env=environ(home),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -125,8 +131,8 @@ def main() -> None:
                 ratios.append(mine / hand)
                 peak = max(peak, rss)
             print(
-                f"{workers} workers: by hand {statistics.median(hands):.2f} s, phalanx {statistics.median(ours):.2f} s, "
-                f"ratio {statistics.median(ratios):.3f} (median of {chosen.pairs} pairs, "
+                f"{workers} workers: by hand {statistics.median(hands):.2f} s, phalanx {statistics.median(ours):.2f} s,"
+                f" ratio {statistics.median(ratios):.3f} (median of {chosen.pairs} pairs, "
                 f"{min(ratios):.2f} to {max(ratios):.2f}); agent {peak / 1e6:.0f} MB"
             )
 

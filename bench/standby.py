@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from phalanx.agent.standby import Standby, boot_env  # noqa: E402 - the path above is what makes it this tree's
-from phalanx.script.imports import imports_of  # noqa: E402
+from phalanx.script.imports import imports_of  # noqa: E402 - as above
 
 BOOT = str(ROOT / "src" / "phalanx" / "runtime" / "boot")
 SCRIPT = "import os\nimport numpy\nimport tensorflow as tf\nimport keras\nos.write(1, b'here')\nos._exit(0)\n"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import phalanx.redact as redact_module
 from phalanx.redact import Masker, redact
 
 # Few letters: secrets that contain, overlap and begin one another.
@@ -150,3 +151,35 @@ def test_a_megabyte_of_anything_takes_no_for_ever(piece):
     begin = time.process_time()
     assert redact(text)
     assert time.process_time() - begin < 2
+
+
+_PIECES = st.sampled_from(
+    [
+        *(
+            "hfToken=abc123def456",
+            "PGPASSWORD: 'x y'",
+            "--api-key q1w2e3r4t5",
+            "KEY=1",
+            "passphrase = zzz",
+            "Credentials: abcdef",
+        ),
+        *("AKIA" + "A1" * 8, "ASIA" + "B2" * 8, "ghp_" + "a" * 36, "ghs_" + "a" * 36, "github_pat_" + "b" * 22),
+        *("glpat-" + "c" * 20, "AIza" + "d" * 35, "ya29." + "e" * 20, "GOCSPX-" + "f" * 20, "hf_" + "g" * 30),
+        *("sk-" + "h" * 20, "xoxb-" + "i" * 10, "eyJ" + "j" * 8 + "." + "k" * 8 + ".l", "Authorization: Basic abcd"),
+        *(
+            "bearer " + "m" * 16,
+            "https://me:secret@h/x",
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "step 17",
+            " ",
+            "\n",
+            "=",
+            "x",
+        ),
+    ]
+)
+
+
+@given(st.lists(_PIECES | st.text(max_size=5), max_size=8).map("".join))
+def test_a_text_without_a_telling_word_holds_nothing_that_a_search_would_find(text):
+    assert redact(text) == redact_module._search(text)

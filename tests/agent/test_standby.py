@@ -162,7 +162,7 @@ def test_an_identity_larger_than_any_pipe_arrives_and_nobody_waits_for_that(fold
 
 @pytest.mark.real
 @pytest.mark.parametrize("ready", [True, False])
-def test_a_discarded_standby_ends_in_silence_and_runs_nothing(folder: Path, ready: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_discarded_standby_ends_in_silence_and_runs_nothing(folder: Path, ready: bool) -> None:
     with waiting([sys.executable, "train.py"], env=ENV, cwd=folder) as (process, standby):
         if ready:
             assert await_ready(standby)
@@ -334,7 +334,7 @@ def test_a_variable_that_no_environment_can_hold_is_refused(env: dict[str, str])
 
 
 @pytest.mark.parametrize(("word", "ready"), [(b"R", True), (b"", False)])
-def test_any_number_may_wait_until_a_standby_is_ready(word: bytes, ready: bool, in_a_loop) -> None:  # noqa: FBT001 - a parameter
+def test_any_number_may_wait_until_a_standby_is_ready(word: bytes, ready: bool, in_a_loop) -> None:
     standby = Standby(boot=BOOT)
 
     async def scene() -> list[bool]:

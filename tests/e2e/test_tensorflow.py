@@ -57,9 +57,10 @@ def test_by_hand_with_the_tf_config_of_the_plan_the_same_script_trains_the_same_
     done = here.call("run", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     holder = PortHolder()
-    first, _ = holder.hold(2)
+    first = holder.hold(4)[0]
     holder.release_all()
-    planned = here.call("plan", "--ports", f"{first}-{first + 1}", "--json", *words)
+    planned = here.call("plan", "--ports", f"{first}-{first + 3}", "--json", *words)
+    assert planned.returncode == 0, planned.stderr
     tasks = [
         subprocess.Popen(
             [sys.executable, *map(str, words[2:])],

@@ -468,7 +468,7 @@ def test_a_text_that_cannot_be_read_is_told_once() -> None:
 )
 def test_a_strategy_or_version_that_is_none_is_refused(options: dict[str, str], wanted: str) -> None:
     with pytest.raises(InputError, match=wanted):
-        check(text(), **options)  # type: ignore[arg-type]
+        check(text(), **options)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_the_table_has_a_full_row_for_each_rule() -> None:
@@ -533,7 +533,7 @@ CONFIGS = st.fixed_dictionaries(
     st.booleans(),
     st.sampled_from([None, 1, 2]),
 )
-def test_check_never_raises(given: str, strategy: str, tf_version: str | None, expect: bool, hosts: int | None) -> None:  # noqa: FBT001
+def test_check_never_raises(given: str, strategy: str, tf_version: str | None, expect: bool, hosts: int | None) -> None:
     found = check(
         given,
         strategy=strategy,

@@ -186,7 +186,7 @@ def test_a_host_may_bring_its_own_port_and_be_ipv6() -> None:
 )
 def test_hosts_and_counts_that_make_no_cluster_are_refused(hosts: list[str], counts: dict[str, int], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        cluster_from_hosts(hosts, **counts)  # type: ignore[arg-type]
+        cluster_from_hosts(hosts, **counts)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("host", ["n2", "N2", "n2.example.com", "n2.example.com."])

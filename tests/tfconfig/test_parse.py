@@ -196,7 +196,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from([None, 2]), st.booleans())
-def test_both_readers_agree_on_every_json(value: object, indent: int | None, ascii_only: bool) -> None:  # noqa: FBT001
+def test_both_readers_agree_on_every_json(value: object, indent: int | None, ascii_only: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     reader = Reader(text)
     assert reader.read() == (value, True)

@@ -93,7 +93,7 @@ class Link:
                 next_ports=self._next_ports,
             )
             self._polling = True
-            answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]
+            answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]  # mypy cannot type the default
             self._polling = False
             for order in answer.orders:
                 if order.epoch < self._client.epoch or order.seq <= self._after:

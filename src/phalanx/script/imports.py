@@ -85,7 +85,7 @@ def _is_installed(statement: ast.stmt, own: Container[str]) -> bool:
 def _end(text: bytes, statement: ast.stmt) -> int:
     """The offset of its end. Columns count bytes; a byte order mark is not counted."""
     assert statement.end_lineno is not None  # noqa: S101 - the parser fills both in
-    assert statement.end_col_offset is not None  # noqa: S101
+    assert statement.end_col_offset is not None  # noqa: S101 - as above
     starts = [len(codecs.BOM_UTF8) if text.startswith(codecs.BOM_UTF8) else 0]
     starts += [newline.end() for newline in re.finditer(rb"\r\n|\r|\n", text)]
     return starts[statement.end_lineno - 1] + statement.end_col_offset

@@ -66,7 +66,7 @@ class Standby:
 
     def _put_under_environ(self, data: "dict[bytes, bytes]") -> None:
         # One dict under both, in every Python 3. Replacing the two objects would miss whoever holds them already.
-        os.environ._data = os.environb._data = data  # type: ignore[attr-defined]  # noqa: SLF001
+        os.environ._data = os.environb._data = data  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
     # The head of the script ----------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Standby:
             os.set_inheritable(number, yes)
 
 
-class _Watched(dict):  # type: ignore[type-arg]
+class _Watched(dict):  # type: ignore[type-arg]  # Python 3.9 would run dict[bytes, bytes] at import
     """What `os.environ` holds, while a standby waits."""
 
     def __init__(self, data: "dict[bytes, bytes]", standby: Standby) -> None:
@@ -221,7 +221,7 @@ class _Watched(dict):  # type: ignore[type-arg]
         if is_identity(name) and name not in self:
             self._standby.identify()
         self._standby.asked.add(name)
-        return dict.__getitem__(self, name)  # type: ignore[no-any-return]
+        return dict.__getitem__(self, name)  # type: ignore[no-any-return]  # a plain dict, see above
 
     def __iter__(self) -> "Iterator[bytes]":
         self._standby.identify()  # whoever takes all of it wants the identity as well

@@ -173,7 +173,7 @@ def _proxy(case: Case) -> Iterator[Hit]:
     if missed:
         more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
         message = f"{set_} is set, and no_proxy does not name {shown(missed[0])}{more}"
-        yield Hit("/cluster", message, f"add to no_proxy: {','.join(missed[:20])}{',…' if len(missed) > 20 else ''}")  # noqa: PLR2004
+        yield Hit("/cluster", message, f"add to no_proxy: {','.join(missed[:20])}{',…' if len(missed) > 20 else ''}")  # noqa: PLR2004 - a long list helps nobody
 
 
 def _excepted(host: str, suffixes: tuple[str, ...]) -> bool:

@@ -1,0 +1,135 @@
+"""What a hostile user, a full table or a frozen process may do: real processes, no TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from launched import Place, processes_with, wait_for
+
+pytestmark = pytest.mark.real
+
+SLEEPER = """
+import os, time
+print("up", os.environ["PHALANX_TASK"], flush=True)
+time.sleep(120)
+"""
+QUICK = "print('hi')\n"
+
+
+def up(here: Place, *tasks: str) -> None:
+    for task in tasks:
+        wait_for(lambda task=task: "up" in here.said(task), f"{task} is up")
+
+
+def reaper_of(agent: int) -> int:
+    children = open(f"/proc/{agent}/task/{agent}/children").read().split()
+    return next(int(pid) for pid in children if open(f"/proc/{pid}/comm").read().strip() == "phalanx-reaper")
+
+
+def shell(here: Place, line: str) -> subprocess.CompletedProcess[str]:
+    """`line` in a shell, where `$phalanx` is our command."""
+    environ = here.environ | {"phalanx": f"{sys.executable} -m phalanx"}
+    return subprocess.run(
+        ["bash", "-c", line], cwd=here.folder, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_detached_run_that_cannot_be_indexed_is_not_left_running(here):
+    here.script(SLEEPER)
+    (here.folder / "no-state").mkdir()
+    (here.folder / "no-state" / "phalanx").touch()
+    done = here.call("run", "--workers", 2, "--detach", "train.py", XDG_STATE_HOME=str(here.folder / "no-state"))
+    assert done.returncode == 3
+    assert "index" in done.stderr
+    here.gone(within=3)
+
+
+def test_a_frozen_agent_keeps_no_task_alive_after_the_run_has_failed(here):
+    here.script(SLEEPER)
+    launcher = here.start("run", "--workers", 2, "train.py")
+    up(here, "worker:0", "worker:1")
+    os.kill(here.event("host-joined")["agent_pid"], signal.SIGSTOP)
+    assert launcher.wait(timeout=40) == 3
+    here.gone(within=5)
+
+
+def test_a_second_interrupt_ends_the_run_though_the_reaper_is_frozen(here):
+    """As with a task in an uninterruptible call: nobody can end it, and the launcher must not wait for ever."""
+    here.script(SLEEPER)
+    launcher = here.start("run", "--workers", 2, "train.py")
+    up(here, "worker:0", "worker:1")
+    os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGSTOP)
+    launcher.send_signal(signal.SIGINT)
+    here.event("stop-ordered")
+    launcher.send_signal(signal.SIGINT)
+    assert launcher.wait(timeout=20) in (3, 4)
+
+
+def test_an_agent_that_dies_before_it_joins_is_told_at_once(here):
+    here.script(SLEEPER)
+    launcher = here.start("run", "--workers", 2, "--hosts", 2, "train.py")
+    agent = wait_for(
+        lambda: [
+            pid
+            for pid, line in processes_with(str(here.folder)).items()
+            if line.endswith(" agent ") and f"\nPPid:\t{launcher.pid}\n" in open(f"/proc/{pid}/status").read()
+        ][1:],
+        "the second agent",
+    )[0]
+    os.kill(agent, signal.SIGKILL)
+    assert launcher.wait(timeout=20) == 3
+    here.gone(within=5)
+
+
+def test_no_lead_waits_for_hosts_whose_agents_have_died(here):
+    here.script(SLEEPER)
+    launcher = here.start("run", "--workers", 2, "train.py")
+    here.run_folder()
+    up(here, "worker:0")
+    os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGKILL)
+    assert launcher.wait(timeout=30) == 3
+    assert "reaper" in json.dumps(here.report()["cause"])
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_launcher_without_stdin_or_stderr_runs_all_the_same(here, closed):
+    here.script(QUICK)
+    done = shell(here, f"$phalanx run --workers 2 train.py {closed}")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("out", [">&-", ">/dev/full"])
+def test_a_launcher_that_cannot_print_shows_no_traceback(here, out):
+    here.script(QUICK)
+    done = shell(here, f"$phalanx run --workers 2 train.py {out}")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_whose_reader_has_gone_does_not_claim_success(here):
+    """`phalanx run | head -1` stops the run."""
+    here.script("import time\nprint('x', flush=True)\ntime.sleep(5)\nprint('y')\n")
+    done = shell(here, "set -o pipefail; $phalanx run --workers 2 train.py | head -1 >/dev/null")
+    assert here.report()["result"] == "succeeded" or done.returncode != 0
+
+
+def test_a_run_can_be_stopped_though_its_folder_was_deleted(here):
+    here.script(SLEEPER)
+    name = here.call("run", "--workers", 2, "--detach", "train.py").stdout.strip()
+    up(here, "worker:0", "worker:1")
+    shutil.rmtree(here.runs)
+    done = here.call("stop", name)
+    assert done.returncode == 0, done.stderr
+    here.gone(within=5)
+
+
+def test_too_few_open_files_are_named_as_the_cause(here):
+    done = shell(here, "ulimit -n 64; $phalanx run --workers 20 true")
+    assert done.returncode == 3
+    assert "ulimit -n" in done.stdout + done.stderr
