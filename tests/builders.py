@@ -163,6 +163,10 @@ class History:
             ev.StopOrdered(time=self.now, generation=self.generation, tasks=ids, grace=grace, reason=reason)
         )
 
+    def restarted(self, why: str = "restart 1 of 3", *, wait: float = 0.0) -> Self:
+        """The generation is over, and the next one is due."""
+        return self.say(ev.RestartOrdered(time=self.now, generation=self.generation, at=self.now + wait, why=why))
+
     def culprit(
         self, task: str | None, cause: str, *victims: str, host: int | None = None, kind: str = "user", hint: str = ""
     ) -> Self:

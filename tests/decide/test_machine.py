@@ -9,10 +9,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from phalanx import events as ev
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.names import TaskId
-from phalanx.plan.policies import Policies
+from phalanx.plan.policies import Policies, Restart
 from phalanx.states import RunPhase, RunState, fold
 
-POLICIES = Policies()
+POLICIES = Policies(restart=Restart(max=2, within=100.0))
 
 
 class RunMachine(RuleBasedStateMachine):
@@ -85,15 +85,24 @@ class RunMachine(RuleBasedStateMachine):
         places = tuple(ev.TaskPlace(task=t, host=n % self.hosts, address="a:1") for n, t in enumerate(self.names))
         self.say(ev.GenerationBound(time=self.now, generation=1, places=places))
 
-    @precondition(lambda self: self.state.generation == 1)
+    @rule()
+    @precondition(lambda self: self.state.restart is not None and self.now >= self.state.restart.at)
+    def the_next_generation_is_bound(self):
+        number = self.state.generation + 1
+        places = tuple(ev.TaskPlace(task=t, host=n % self.hosts, address="a:1") for n, t in enumerate(self.names))
+        self.say(ev.GenerationBound(time=self.now, generation=number, places=places))
+
+    @precondition(lambda self: self.state.generation > 0)
     @rule(
+        late=st.sampled_from([0, 0, 0, 1]),
         pick=st.integers(0, 9),
         kind=st.sampled_from(["start", "refuse", "listen", "zero", "one", "kill"]),
         stopped=st.booleans(),
     )
-    def a_task_says_something(self, pick, kind, stopped):
+    def a_task_says_something(self, late, pick, kind, stopped):
         task = self.names[pick % len(self.names)]
-        about = {"time": self.now, "task": task, "host": self.state.tasks[task].host or 0, "generation": 1}
+        about = {"time": self.now, "task": task, "host": self.state.tasks[task].host or 0}
+        about["generation"] = self.state.generation - late
         stopped = stopped and self.state.tasks[task].stop_ordered is not None
         match kind:
             case "start":
@@ -150,8 +159,12 @@ class RunMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_told_to_end_after_it_has(self):
-        over = set()
+        over, generation = set(), 0
         for record in self.history:
+            if isinstance(record.event, ev.GenerationBound):
+                over, generation = set(), record.event.generation
+            if getattr(record.event, "generation", generation) != generation:
+                continue
             match record.event:
                 case ev.TaskExited(task=task) | ev.TaskNotStarted(task=task):
                     over.add(task)
@@ -159,9 +172,16 @@ class RunMachine(RuleBasedStateMachine):
                     assert not over & set(tasks)
 
     @invariant()
-    def when_all_is_over_the_run_has_ended(self):
+    def when_all_is_over_the_run_has_ended_or_starts_again(self):
         if self.state.generation and self.state.all_over:
-            assert self.state.phase.terminal
+            assert self.state.phase.terminal or self.state.restart is not None
+
+    @invariant()
+    def restarts_never_exceed_the_budget_and_generations_only_rise(self):
+        counted = [r.event.time for r in self.history if isinstance(r.event, ev.RestartOrdered) and r.event.counted]
+        assert all(sum(when - 100 < other <= when for other in counted) <= 2 for when in counted)
+        bound = [r.event.generation for r in self.history if isinstance(r.event, ev.GenerationBound)]
+        assert bound == sorted(set(bound))
 
 
 TestRunMachine = RunMachine.TestCase

@@ -25,7 +25,6 @@ def refusals(text: str, engine: str | None = None) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("restart: {max: 3}", "restart.max"),
         ("health: {silence: 2m}", "health.silence"),
         ("health: {hang: 2m}", "health.hang"),
         ("roles: {worker: {count: 4, min: 2}}", "roles.worker.min"),
@@ -46,7 +45,7 @@ def test_what_cannot_be_kept_is_refused_with_where_to_go(text, place):
 def test_every_row_of_the_table_is_a_field_and_its_default_is_kept():
     plain = job("roles: {worker: {count: 2}}")
     assert not list(advise.refusals(plain, None))
-    assert {dotted(row.at) for row in advise.NOT_YET} >= {"restart.max", "health.silence", "health.hang", "roles.*.min"}
+    assert {dotted(row.at) for row in advise.NOT_YET} >= {"health.silence", "health.hang", "roles.*.min"}
 
 
 @pytest.mark.parametrize(

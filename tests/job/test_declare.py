@@ -56,9 +56,9 @@ def test_one_word_that_ends_in_yaml_is_a_job_file_and_flags_override_it(say, fol
     assert parse(text, "job.yaml").job.roles["worker"].count == 3
 
 
-def test_a_flag_may_take_back_what_a_file_cannot_keep(say, folder):
-    (folder / "job.yaml").write_text("command: [train.py]\nrestart: {max: -3}\n")
-    assert refused(say, "job.yaml")[0].startswith("job.yaml:2:11: restarting the group is the next release")
+def test_a_flag_overrides_the_files_budget_of_restarts(say, folder):
+    (folder / "job.yaml").write_text("command: [train.py]\nroles: {worker: {count: 2}}\nrestart: {max: 3}\n")
+    assert say("job.yaml").outline.policies.restart.max == 3
     assert say("job.yaml", max_restarts=0).outline.policies.restart.max == 0
 
 

@@ -170,3 +170,13 @@ def test_the_json_report_has_every_field(tmp_path: Path):
     assert (task["started"], task["ended"], task["duration"]) == (DAWN + 1.5, DAWN + 7.25, 5.75)
     assert data["tasks"][0]["logs"] == [{"path": "logs/worker_0/g1.a1.err", "bytes": 4}]
     assert task["first_step"] is None
+
+
+def test_a_run_that_came_back_tells_what_it_lost_on_the_way(tmp_path: Path, golden: Golden):
+    told = running().at(40).exited("worker:1", signal=9).exited("worker:0", signal=9, stopped=True)
+    told.culprit("worker:1", "worker:1 was killed by SIGKILL 39.0 s after its start", "worker:0", kind="infrastructure")
+    told.restarted().bound(port=30000).at(41).started("worker:0").started("worker:1")
+    told.at(90).exited("worker:0").succeeded().exited("worker:1").ended("succeeded", 0, "worker:0 exited with code 0")
+    report = made(told, tmp_path)
+    assert [(past.number, past.culprit, past.restart) for past in report.past] == [(1, "worker:1", "restart 1 of 3")]
+    golden("observe/report_restarted.txt", text_of(report, tmp_path))

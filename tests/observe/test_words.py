@@ -21,7 +21,7 @@ def everything() -> list[ev.Event]:
     told.ordered("worker:0").ordered("worker:0", grace=0.0).exited("worker:0", signal=15, stopped=True)
     told.exited("worker:1", signal=11, core=True).exited("worker:1", signal=99).again("worker:1").started("worker:1")
     told.exited("worker:1", code=None, stopped=True).lost(1, "gone").left(0).succeeded()
-    told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).ended(
+    told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"
     )
     return told.bound(port=30000).events

@@ -30,7 +30,7 @@ class Verdict:
     counted: bool = True
 
 
-def judge(state: RunState, restart: Restart, now: float) -> Verdict:
+def judge(state: RunState, restart: Restart, now: float) -> Verdict:  # noqa: PLR0911 - one return a rule
     """Asked once the culprit is named and every process is gone.
 
     A preempted group comes back for free. A permanent error, the same words twice, or the same words from every task
@@ -63,7 +63,7 @@ def back_off(run: str, before: int) -> float:
     return min(_LONGEST, _BACK_OFF * 2.0 ** (before - 1)) * (1 + jitter / 10)
 
 
-def _programs_own(state: RunState) -> str:
+def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
     """Why no restart would help; empty where one may."""
     culprit = state.culprit
     task = state.tasks.get(culprit.task) if culprit is not None and culprit.task is not None else None

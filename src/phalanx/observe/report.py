@@ -40,7 +40,8 @@ def _headline(report: Report, ink: Ink) -> str:
 def _past(report: Report) -> Iterator[str]:
     """Each generation that was lost on the way, in one line."""
     for past in report.past:
-        yield f"  generation {past.number} ended after {duration(past.ended - past.bound)}: {past.cause} ({past.restart})"
+        after = duration(past.ended - past.bound)
+        yield f"  generation {past.number} ended after {after}: {past.cause} ({past.restart})"
 
 
 def _cause(report: Report, ink: Ink) -> Iterator[str]:

@@ -21,6 +21,7 @@ COLOURS = {
     RunPhase.STOPPED.value: "yellow",
     RunPhase.LOST.value: "red",
     RunPhase.STOPPING.value: "yellow",
+    RunPhase.RESTARTING.value: "yellow",
     TaskPhase.RUNNING.value: "cyan",
     TaskPhase.VICTIM.value: "yellow",
 }
@@ -30,7 +31,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911 - a table of events
+def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, PLR0912 - a table of events
     """One event as a sentence without a full stop. `state` is the one after it, for the names of hosts."""
     match event:
         case ev.TaskEvent():
