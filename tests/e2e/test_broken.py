@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,8 +29,8 @@ def up(here: Place, *tasks: str) -> None:
 
 
 def reaper_of(agent: int) -> int:
-    children = open(f"/proc/{agent}/task/{agent}/children").read().split()
-    return next(int(pid) for pid in children if open(f"/proc/{pid}/comm").read().strip() == "phalanx-reaper")
+    children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
+    return next(int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "phalanx-reaper")
 
 
 def shell(here: Place, line: str) -> subprocess.CompletedProcess[str]:
@@ -56,7 +56,8 @@ def test_a_frozen_agent_keeps_no_task_alive_after_the_run_has_failed(here):
     launcher = here.start("run", "--workers", 2, "train.py")
     up(here, "worker:0", "worker:1")
     os.kill(here.event("host-joined")["agent_pid"], signal.SIGSTOP)
-    assert launcher.wait(timeout=40) == 3
+    launcher.communicate(timeout=40)
+    assert launcher.returncode == 3
     here.gone(within=5)
 
 
@@ -69,7 +70,8 @@ def test_a_second_interrupt_ends_the_run_though_the_reaper_is_frozen(here):
     launcher.send_signal(signal.SIGINT)
     here.event("stop-ordered")
     launcher.send_signal(signal.SIGINT)
-    assert launcher.wait(timeout=20) in (3, 4)
+    launcher.communicate(timeout=20)
+    assert launcher.returncode in (3, 4)
 
 
 def test_an_agent_that_dies_before_it_joins_is_told_at_once(here):
@@ -78,24 +80,45 @@ def test_an_agent_that_dies_before_it_joins_is_told_at_once(here):
     agent = wait_for(
         lambda: [
             pid
-            for pid, line in processes_with(str(here.folder)).items()
-            if line.endswith(" agent ") and f"\nPPid:\t{launcher.pid}\n" in open(f"/proc/{pid}/status").read()
+            for pid, line in processes_with(str(here.folder.parent)).items()
+            if line.endswith(" agent ") and f"\nPPid:\t{launcher.pid}\n" in Path(f"/proc/{pid}/status").read_text()
         ][1:],
         "the second agent",
     )[0]
     os.kill(agent, signal.SIGKILL)
-    assert launcher.wait(timeout=20) == 3
+    launcher.communicate(timeout=20)
+    assert launcher.returncode == 3
     here.gone(within=5)
 
 
-def test_no_lead_waits_for_hosts_whose_agents_have_died(here):
+def test_a_dead_reaper_is_named_as_the_cause(here):
     here.script(SLEEPER)
     launcher = here.start("run", "--workers", 2, "train.py")
-    here.run_folder()
-    up(here, "worker:0")
+    up(here, "worker:0", "worker:1")
     os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGKILL)
-    assert launcher.wait(timeout=30) == 3
-    assert "reaper" in json.dumps(here.report()["cause"])
+    launcher.communicate(timeout=30)
+    assert launcher.returncode == 3
+    assert "reaper" in here.report()["cause"]
+
+
+def test_the_first_to_fail_is_the_culprit_though_its_deaf_grandchild_holds_its_output(here):
+    """The agent waits for last words; an order to stop that comes meanwhile must not turn the failure into a victim."""
+    here.script(
+        "import os, subprocess, sys, time\n"
+        "from pathlib import Path\n"
+        "mark = Path('failed')\n"
+        "if os.environ['PHALANX_TASK'] == 'worker:1':\n"
+        "    subprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 3; sleep 3'])\n"
+        "    time.sleep(1)\n"
+        "    mark.touch()\n"
+        "    os._exit(3)\n"
+        "while not mark.exists():\n"
+        "    time.sleep(0.01)\n"
+        "time.sleep(0.15)\n"
+        "sys.exit(1)\n"
+    )
+    assert here.call("run", "--workers", 2, "train.py").returncode == 1
+    assert here.report()["culprit"] == "worker:1"
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
