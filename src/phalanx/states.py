@@ -95,8 +95,8 @@ class PastGeneration:
     bound: float
     ended: float
     culprit: ev.CulpritNamed
-    #: What the culprit said last; the same text twice is the program's own doing.
-    last_words: str
+    #: What the culprit said last; the same fault twice is the program's own doing.
+    last_lines: tuple[str, ...]
     restart: ev.RestartOrdered
 
 
@@ -282,17 +282,16 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
         bound=state.bound or state.started,
         ended=event.time,
         culprit=state.culprit,
-        last_words=last_words(state),
+        last_lines=last_lines(state),
         restart=event,
     )
     return dataclasses.replace(state, phase=RunPhase.RESTARTING, past=(*state.past, over), restart=event)
 
 
-def last_words(state: RunState) -> str:
-    """The culprit's last line that is not blank; empty where there is none."""
+def last_lines(state: RunState) -> tuple[str, ...]:
+    """What the culprit said last; empty where there is none."""
     task = state.tasks.get(state.culprit.task) if state.culprit and state.culprit.task else None
-    lines = task.exit.last_lines if task and task.exit else ()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return task.exit.last_lines if task and task.exit else ()
 
 
 def _stop_requested(state: RunState, event: ev.StopRequested) -> RunState:

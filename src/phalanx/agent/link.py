@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from phalanx.protocol.transport import LeadSilentError
 RETRY = 0.2
 
 #: At most this many events in one request; the rest follows at once.
-BATCH = 500
+BATCH = 200
 
 
 class LeadGoneError(ProtocolError):
@@ -93,7 +94,7 @@ class Link:
                 next_ports=self._next_ports,
             )
             self._polling = True
-            answer = await self._retry(lambda poll=poll: self._client.orders(poll))  # type: ignore[misc]  # mypy cannot type the default
+            answer = await self._retry(functools.partial(self._client.orders, poll))
             self._polling = False
             for order in answer.orders:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
@@ -104,7 +105,12 @@ class Link:
                 self._obey(order)
 
     async def _until_broken(self) -> None:
-        await self._broken
+        """Raises HostBrokenError once the host has given up and the lead has heard why."""
+        try:
+            await asyncio.shield(self._broken)
+        except HostBrokenError:
+            await self._drain()
+            raise
 
     async def _report_forever(self) -> None:
         while True:

@@ -28,6 +28,9 @@ HEAD_START = 0.3
 #: How many last lines an exit carries, and how long each may be.
 LAST_LINES, LINE_LENGTH = 20, 500
 
+#: Seconds between two looks at who listens: while tasks start, and while one takes its time.
+FIRST_LOOK, LONGEST_LOOK = 0.01, 0.5
+
 #: Seconds that the last output of an ended process has to arrive.
 DRAIN = 0.5
 
@@ -57,6 +60,8 @@ class Tasks:
         self._reaper, self._waiting = reaper, waiting
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
+        self._deaf: dict[int, Running] = {}  # by port: those that do not listen yet
+        self._watching = False
         self._cwd = "/"
         self._background: set[asyncio.Task[None]] = set()
         self._link: Link | None = None
@@ -212,27 +217,34 @@ class Tasks:
 
     def _on_trouble(self, running: Running, trouble: Trouble) -> None:
         """The disk takes no more of a log, or takes it again: said, and the task goes on."""
-        again = (
-            f"takes it again; {trouble.dropped} bytes are lost" if trouble.over else "takes no more; the task goes on"
-        )
-        message = f"{trouble.path.name} of {running.task.id}: {trouble.message}: the disk {again}"
-        self._said.say(ev.Noted(time=time.time(), message=message, task=running.task.id, host=self._host))
+        note = ev.Noted(time=time.time(), message=trouble.message, task=running.task.id, host=self._host)
+        self._said.say(note)
 
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
         running.started.set()
         self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
         if running.task.port is not None:
-            self._spawn(self._watch_port(running, running.task.port))
+            self._deaf[running.task.port] = running
+            if not self._watching:
+                self._watching = True
+                self._spawn(self._watch_ports())
 
-    async def _watch_port(self, running: Running, port: int) -> None:
-        pause = 0.01
-        while not running.ended.is_set():
-            if listening([port]):
+    async def _watch_ports(self) -> None:
+        """One look at the kernel's table for all tasks that do not listen yet; soon at first, less often later."""
+        pause, known = FIRST_LOOK, 0
+        while self._deaf:
+            if len(self._deaf) > known:
+                pause = FIRST_LOOK
+            known = len(self._deaf)
+            for port in listening(self._deaf):
+                running = self._deaf.pop(port)
                 running.listens.set()
                 self._tell(running, ev.TaskListening, time.time(), port=port)
-                return
+            for port in [port for port, running in self._deaf.items() if running.ended.is_set()]:
+                del self._deaf[port]
             await asyncio.sleep(pause)
-            pause = min(pause * 1.2, 0.5)
+            pause = min(pause * 1.2, LONGEST_LOOK)
+        self._watching = False
 
     # Ending --------------------------------------------------------------------------------------------------------
 
@@ -259,7 +271,9 @@ class Tasks:
 
     def _on_child(self, event: Event) -> None:
         if isinstance(event, Lost):
-            self._said.give_up("this host's reaper has died: nothing could be started or ended here any more")
+            reason = "its reaper has died, and with it its tasks: nothing can be started or ended there any more"
+            self._said.say(ev.HostLost(time=event.time, host=self._host, reason=reason))
+            self._said.give_up(reason)
             return
         running = self._by_child.get(event.id)
         if running is None or running.ended.is_set():
@@ -272,9 +286,10 @@ class Tasks:
                 running.ended.set()
                 self._tell(running, ev.TaskNotStarted, time.time(), message=event.message)
             case Exited() if running.started.is_set():
-                self._spawn(self._finish(running, event))
+                # Who had been told to end is settled here: an order that comes while we wait is no excuse.
+                self._spawn(self._finish(running, event, stopped=running.stopped))
 
-    async def _finish(self, running: Running, event: Exited) -> None:
+    async def _finish(self, running: Running, event: Exited, *, stopped: bool) -> None:
         """Its last words first, then its end: a report without the traceback would be half a report."""
         # A grandchild may hold the pipe for longer; then what has come is what we say.
         await asyncio.wait([asyncio.ensure_future(capture.done.wait()) for capture in running.captures], timeout=DRAIN)
@@ -289,7 +304,7 @@ class Tasks:
             code=event.code,
             signal=event.signal,
             core=event.core,
-            stopped=running.stopped,
+            stopped=stopped,
             last_lines=self._last_lines(running),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,

@@ -8,6 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import findings, sources
+from phalanx.cli.values import whole
+from phalanx.errors import InputError
 from phalanx.tfconfig.check import check as find
 from phalanx.tfconfig.finding import Finding
 from phalanx.tfconfig.model import TfConfig
@@ -22,7 +24,7 @@ def check(
         bool, Parameter(negative=(), help="A missing or empty cluster is an error: TensorFlow would train alone.")
     ] = False,
     hosts: Annotated[
-        int | None, Parameter(help="How many machines the job has; localhost is an error above 1.")
+        int | None, Parameter(help="How many machines the job has; localhost is an error above 1.", converter=whole)
     ] = None,
     format_: findings.Format = "text",
     json: findings.Json = False,
@@ -41,6 +43,8 @@ def check(
       phalanx check nodes/ --expect-cluster --format sarif > findings.sarif
       kubectl exec pod-0 -- printenv TF_CONFIG | phalanx check -
     """
+    if hosts is not None and hosts < 1:
+        raise InputError(f"--hosts: must be at least 1, not {hosts}", hint="leave it out where you do not know")
     given = sources.read(inputs)
     found: list[Finding] = []
     fine: list[str] = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from phalanx.cli import findings, sources
+from phalanx.cli.values import whole
 from phalanx.tfconfig import formats
 from phalanx.tfconfig.drawing import draw
 from phalanx.tfconfig.explain import explain as tell
@@ -24,7 +25,7 @@ def explain(
     strategy: findings.Strategy = "auto",
     tf_version: findings.TfVersion = None,
     json: findings.Json = False,
-    width: Annotated[int, Parameter(help="Columns of the drawing.")] = 80,
+    width: Annotated[int, Parameter(help="Columns of the drawing.", converter=whole)] = 80,
     ascii_only: Annotated[bool, Parameter(name="--ascii", negative=(), help="Draw with + - | only.")] = False,
 ) -> int:
     """Say in plain words what a TF_CONFIG means.
@@ -54,7 +55,7 @@ def explain(
             continue
         if len(given) > 1:
             gap = "\n" if number else ""
-            sys.stdout.write(findings.encodable(f"{gap}== {formats.printable(source.path)} ==\n\n"))
+            sys.stdout.write(findings.encodable(f"{gap}== {printable(source.path)} ==\n\n"))
         sys.stdout.write(findings.encodable(_page(explained, width=width, ascii_only=plain)))
     if json:
         sys.stdout.write(jsonlib.dumps({"configs": told}, indent=2) + "\n")
@@ -65,7 +66,7 @@ def _page(explained: Explanation, *, width: int, ascii_only: bool) -> str:
     lines = [draw(explained, width=width, ascii_only=ascii_only)]
     for title, sentences in explained.sections():
         lines.append(title)
-        lines += [_wrap(formats.printable(sentence), width) for sentence in sentences]
+        lines += [_wrap(printable(sentence), width) for sentence in sentences]
     return "\n".join(lines) + "\n"
 
 

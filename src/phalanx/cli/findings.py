@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 import phalanx
+from phalanx.cli.values import choice
 from phalanx.tfconfig import formats
 from phalanx.tfconfig.agree import RULES as AGREE_RULES
 from phalanx.tfconfig.check import RULES as CHECK_RULES
@@ -23,6 +24,7 @@ Strategy = Annotated[
     Literal["auto", "mwms", "ps", "estimator"],
     Parameter(
         name="--strategy",
+        converter=choice,
         help="What the script uses: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto: ps where "
         "the cluster has parameter servers, else mwms.",
     ),
@@ -32,12 +34,12 @@ TfVersion = Annotated[
 ]
 Format = Annotated[
     Literal["text", "json", "github", "sarif"],
-    Parameter(name="--format", help="text for people, json for programs, github and sarif for pipelines."),
+    Parameter(name="--format", converter=choice, help="text for people, json for programs, github and sarif for pipelines."),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Short for --format json.")]
 FailOn = Annotated[
     Literal["error", "warning", "info", "never"],
-    Parameter(name="--fail-on", help="Exit with 1 when something at least this grave is found."),
+    Parameter(name="--fail-on", converter=choice, help="Exit with 1 when something at least this grave is found."),
 ]
 
 

@@ -111,4 +111,4 @@ def _backup(path: Path) -> Path:
 def _tell(source: sources.Source, fixed: Fixed) -> None:
     lines = [f"{source.path}: {change}" for change in fixed.changes] or [f"{source.path}: nothing to change"]
     left = formats.as_text(fixed.left, {source.path: fixed.text})
-    sys.stderr.write("".join(f"{formats.printable(line)}\n" for line in lines) + left)
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in lines) + left)

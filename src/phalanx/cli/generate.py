@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 
 from phalanx.cli import findings, sources
+from phalanx.cli.values import file_or_stdout, whole
 from phalanx.errors import InputError
 from phalanx.names import TaskId
 from phalanx.tfconfig import Bodies, Cluster, Severity, TfConfig, check, cluster_from_hosts, parse, task_for_host
@@ -29,8 +30,10 @@ def generate(
     ] = None,
     /,
     *,
-    workers: Annotated[int | None, Parameter(help="How many workers.", group=_SIZE)] = None,
-    ps: Annotated[int, Parameter(help="How many parameter servers; implies one chief.", group=_SIZE)] = 0,
+    workers: Annotated[int | None, Parameter(help="How many workers.", group=_SIZE, converter=whole)] = None,
+    ps: Annotated[
+        int, Parameter(help="How many parameter servers; implies one chief.", group=_SIZE, converter=whole)
+    ] = 0,
     chief: Annotated[bool | None, Parameter(help="One chief beside the workers, or none.", group=_SIZE)] = None,
     evaluator: Annotated[bool, Parameter(help="One evaluator.", negative=(), group=_SIZE)] = False,
     hosts: Annotated[
@@ -38,7 +41,8 @@ def generate(
         Parameter(help="Where they run: n1,n2,n3 (localhost). NAME:PORT gives a host its own port.", group=_SIZE),
     ] = None,
     port: Annotated[
-        int, Parameter(help="The first port of each host; its next task takes the next.", group=_SIZE)
+        int,
+        Parameter(help="The first port of each host; its next task takes the next.", group=_SIZE, converter=whole),
     ] = 2222,
     task: Annotated[str | None, Parameter(help="This task's, such as worker:1.", group=_WHOSE)] = None,
     host: Annotated[
@@ -47,7 +51,15 @@ def generate(
     all_: Annotated[
         bool, Parameter(name="--all", help="Everybody's: a line each, task, tab, JSON.", negative=(), group=_WHOSE)
     ] = False,
-    out: Annotated[Path | None, Parameter(help="Everybody's: a file each in this folder.", group=_WHOSE)] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(
+            help="Everybody's: a file each in this folder.",
+            group=_WHOSE,
+            converter=file_or_stdout,
+            allow_leading_hyphen=True,
+        ),
+    ] = None,
     strategy: findings.Strategy = "auto",
 ) -> int:
     """Write the TF_CONFIG of one task or of all.
@@ -83,7 +95,8 @@ def generate(
         for one, body in bodies:
             sys.stdout.writelines((str(one), "\t", body.head, body.tail, "\n"))
     elif out is not None:
-        _files(bodies, out)
+        written = _files(bodies, out)
+        sys.stderr.write(f"{written} file{'s' * (written != 1)} written into {out}\n")
     else:
         print(bodies.of(_whose(made, task, host)).text)
     return 0
@@ -135,8 +148,10 @@ def _prove(cluster: Cluster, bodies: Bodies, strategy: str) -> None:
                 raise InputError(f"TensorFlow would not accept it: {finding.message}", hint=finding.fix or None)
 
 
-def _files(bodies: Bodies, folder: Path) -> None:
-    """`worker_0.json` and so on. Raises InputError before anything is written where a file is there already."""
+def _files(bodies: Bodies, folder: Path) -> int:
+    """`worker_0.json` and so on; how many. Raises InputError before anything is written where one is there already."""
+    if str(folder) == "-":
+        raise InputError("--out wants a folder", hint="--all prints everybody's, a line each")
     paths = {task: folder / f"{task.folder}.json" for task, _ in bodies}
     there = next((path for path in paths.values() if path.exists()), None)
     if there is not None:
@@ -147,4 +162,7 @@ def _files(bodies: Bodies, folder: Path) -> None:
             with paths[task].open("x", encoding="utf-8") as file:
                 file.writelines((body.head, body.tail, "\n"))
     except OSError as error:
-        raise InputError(f"cannot write into {folder}: {error.strerror}") from error
+        raise InputError(
+            f"cannot write into {folder}: {error.strerror}", hint="name a folder that can be made or written to"
+        ) from error
+    return len(paths)

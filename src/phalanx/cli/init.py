@@ -9,12 +9,16 @@ from typing import Annotated
 
 import cyclopts
 
+from phalanx.cli.values import file_or_stdout
+
 
 def init(
     script: str,
     /,
     *args: str,
-    output: Annotated[Path, cyclopts.Parameter(name=("--output", "-o"))] = Path("job.yaml"),
+    output: Annotated[
+        Path, cyclopts.Parameter(name=("--output", "-o"), converter=file_or_stdout, allow_leading_hyphen=True)
+    ] = Path("job.yaml"),
 ) -> int:
     """Write a commented job.yaml for a script, its strategy read from the script where it names one.
 

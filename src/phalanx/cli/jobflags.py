@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Literal
 
 import cyclopts
 
+from phalanx.cli.values import choice, whole
 from phalanx.job.flags import Flags
 
 _SIZE = cyclopts.Group("Size", sort_key=1)
@@ -19,24 +20,31 @@ def _flag(text: str, group: cyclopts.Group, name: str | None = None, negative: s
     return cyclopts.Parameter(name=name, help=text, group=group, negative=negative or (), show_default=False)
 
 
+def _number(text: str, group: cyclopts.Group) -> cyclopts.Parameter:
+    return cyclopts.Parameter(help=text, group=group, show_default=False, converter=whole)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class JobFlags:
     """Use as `flags: Annotated[JobFlags, cyclopts.Parameter(name="*")] = JobFlags()`; each overrides job.yaml."""
 
-    workers: Annotated[int | None, _flag("How many workers (1).", _SIZE)] = None
-    ps: Annotated[int | None, _flag("How many parameter servers (0); implies one chief.", _SIZE)] = None
+    workers: Annotated[int | None, _number("How many workers (1).", _SIZE)] = None
+    ps: Annotated[int | None, _number("How many parameter servers (0); implies one chief.", _SIZE)] = None
     chief: Annotated[bool | None, _flag("One chief beside the workers, or none.", _SIZE, negative="--no-chief")] = None
     evaluator: Annotated[bool, _flag("One evaluator beside the cluster.", _SIZE)] = False
-    workers_per_host: Annotated[int | None, _flag("At most this many workers on a host (evenly spread).", _SIZE)] = None
-    gpus_per_worker: Annotated[int | None, _flag("GPUs each worker may see (all); 0 hides them.", _SIZE)] = None
-    hosts: Annotated[int | None, _flag("Hosts to start on (1); on one machine they are simulated.", _PLACE)] = None
+    workers_per_host: Annotated[int | None, _number("At most this many workers on a host (evenly spread).", _SIZE)] = None
+    gpus_per_worker: Annotated[int | None, _number("GPUs each worker may see (all); 0 hides them.", _SIZE)] = None
+    hosts: Annotated[int | None, _number("Hosts to start on (1); on one machine they are simulated.", _PLACE)] = None
     on: Annotated[str | None, _flag("The engine (local).", _PLACE)] = None
     python: Annotated[str | None, _flag("The interpreter for the script (found: see `phalanx plan`).", _PLACE)] = None
     ports: Annotated[str | None, _flag("Take ports from A-B only.", _PLACE)] = None
     start_timeout: Annotated[str | None, _flag("Until every task must listen (5m).", _TIME)] = None
     silence: Annotated[str | None, _flag("Without any sign of life, a task is stuck (off).", _TIME)] = None
-    max_restarts: Annotated[int | None, _flag("Restarts of the group after a failure (0).", _TIME)] = None
-    strategy: Annotated[str | None, _flag("mwms, ps, estimator, none or auto (auto).", _TRAINING)] = None
+    max_restarts: Annotated[int | None, _number("Restarts of the group after a failure (0).", _TIME)] = None
+    strategy: Annotated[
+        Literal["mwms", "ps", "estimator", "none", "auto"] | None,
+        cyclopts.Parameter(help="What the script builds (auto).", group=_TRAINING, converter=choice),
+    ] = None
     checkpoint: Annotated[str | None, _flag("Folder of checkpoints, {checkpoint} in the command.", _TRAINING)] = None
     name: Annotated[str | None, _flag("The job's name (the script's).", _TRAINING)] = None
     override: Annotated[bool, _flag("Replace the TF_CONFIG of your environment.", _TRAINING)] = False

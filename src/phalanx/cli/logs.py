@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.values import whole
 from phalanx.errors import InputError
 from phalanx.events import Record
 from phalanx.names import TaskId
@@ -40,7 +41,7 @@ def logs(
     since: Annotated[str | None, Parameter(help="Lines from then on: 90s, 5m, 2h, 1d ago, or a date.")] = None,
     err: Annotated[bool, Parameter(negative=(), help="Standard error alone.")] = False,
     out: Annotated[bool, Parameter(negative=(), help="Standard output alone.")] = False,
-    generation: Annotated[int | None, Parameter(help="An older generation (the newest).")] = None,
+    generation: Annotated[int | None, Parameter(help="An older generation (the newest).", converter=whole)] = None,
     json: Annotated[bool, Parameter(negative=(), help="One JSON object a line.")] = False,
     raw: Annotated[bool, Parameter(negative=(), help="Exact bytes of one stream of each task.")] = False,
 ) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, words_for
+from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
 from phalanx.events import CulpritNamed
 from phalanx.states import RunState, TaskPhase, TaskState
 
@@ -48,7 +48,10 @@ def _own(task: TaskState) -> bool:
 
 def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     where = _where(state, task)
-    others = tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t))
+    others = [other for other in state.tasks.values() if other.id != task.id and _fell(other)]
+    alike = [other for other in others if _alike(other, task)]
+    victims = tuple(other.id for other in others if other not in alike)
+    too = f"; {', '.join(str(other.id) for other in alike)} failed alike" if alike else ""
     if task.exit is None:
         return CulpritNamed(
             time=now,
@@ -56,24 +59,34 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
             task=task.id,
             host=task.host,
             kind=Kind.USER.value,
-            cause=f"{task.id}{where} could not start: {task.refused}",
-            victims=others,
+            cause=f"{task.id}{where} could not start: {task.refused}{too}",
+            victims=victims,
             hint="`phalanx plan` shows the command and the interpreter",
         )
     known = known_error(task.exit.last_lines)
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
-    said = next((line.strip() for line in reversed(task.exit.last_lines) if line.strip()), "")
-    tail = f"; its last line was: {said[:300]}" if said and task.exit.signal is None else ""
+    said = telling_line(task.exit.last_lines)
+    tail = f": {said[:300]}" if said and task.exit.signal is None else ""
     return CulpritNamed(
         time=now,
         generation=state.generation,
         task=task.id,
         host=task.host,
         kind=kind_of(task.exit).value,
-        cause=f"{task.id}{where} {words_for(task.exit)}{ran}{tail}",
-        victims=others,
+        cause=f"{task.id}{where} {words_for(task.exit)}{ran}{tail}{too}",
+        victims=victims,
         hint=f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}",
     )
+
+
+def _alike(task: TaskState, culprit: TaskState) -> bool:
+    """Failed by itself in the same way: the same fault in every task, and nobody's victim."""
+    if task.phase is not TaskPhase.FAILED or not _own(task):
+        return False
+    if task.exit is None or culprit.exit is None:
+        return task.exit is culprit.exit
+    same = (task.exit.code, task.exit.signal) == (culprit.exit.code, culprit.exit.signal)
+    return same and telling_line(task.exit.last_lines) == telling_line(culprit.exit.last_lines)
 
 
 def never_listened(state: RunState, silent: list[TaskState], limit: float, now: float) -> CulpritNamed:
@@ -89,7 +102,7 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
         kind=Kind.USER.value,
         cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s{more}",
         victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
-        hint=f"phalanx logs {state.run} {first.id}; raise --start-timeout, or --strategy none if it needs no cluster",
+        hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
     )
 
 
@@ -116,7 +129,7 @@ def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:
         kind=Kind.INFRASTRUCTURE.value,
         cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost}",
         victims=tuple(task.id for task in state.tasks.values() if _fell(task) or task.phase is TaskPhase.LOST),
-        hint="look at that host; tasks on it were ended by its reaper",
+        hint="look at that host: its memory, its disk, whether it still runs",
     )
 
 

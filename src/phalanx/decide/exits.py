@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from phalanx.events import TaskExited
 
@@ -23,10 +23,10 @@ class Kind(enum.Enum):
 #: Exit codes that say more than "the program failed" (R82). 128+n is a shell's word for signal n.
 _CODES: dict[int, tuple[Kind, str]] = {
     2: (Kind.USER, "a wrong command line, or no such script"),
-    42: (Kind.PREEMPTION, "saved and left by PreemptionCheckpointHandler"),
+    42: (Kind.PREEMPTION, "as PreemptionCheckpointHandler leaves once it has saved"),
     126: (Kind.USER, "the command may not be executed"),
     127: (Kind.USER, "no such command"),
-    143: (Kind.PREEMPTION, "ended by SIGTERM"),
+    143: (Kind.PREEMPTION, "as a program leaves that handles SIGTERM"),
 }
 
 _SIGNALS: dict[int, tuple[Kind, str]] = {
@@ -76,7 +76,7 @@ KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
             "facts §9, R36",
         ),
         (
-            r"PerReplica.* unsupported type|Invalid reduction dimension 0 for input with 0 dimensions",
+            r"PerReplica:[\s\S]* unsupported type|Invalid reduction dimension 0 for input with 0 dimensions",
             Kind.USER,
             "Keras 3 `fit` fails under MultiWorkerMirroredStrategy: use a custom loop, or TF_USE_LEGACY_KERAS=1",
             "keras-team/keras#20585, R89",
@@ -104,6 +104,16 @@ _VICTIM = re.compile(
 def says_victim(lines: Iterable[str]) -> bool:
     """Whether the last lines blame a peer."""
     return any(_VICTIM.search(line) for line in lines)
+
+
+#: A traceback's own last line: `ValueError: …`, `tensorflow.….UnavailableError: …`.
+_RAISED = re.compile(r"(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Stop|Warning)\b(?::|$)")
+
+
+def telling_line(lines: Sequence[str]) -> str:
+    """The line that says most: the exception of the last traceback, else the last line that is not blank."""
+    raised = next((line.strip() for line in reversed(lines) if _RAISED.match(line)), "")
+    return raised or next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def known_error(lines: Iterable[str]) -> KnownError | None:

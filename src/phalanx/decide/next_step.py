@@ -92,12 +92,19 @@ def _failed(state: RunState) -> bool:
 
 def _stopped(state: RunState, stop: ev.StopRequested, policies: Policies, now: float) -> tuple[Action, ...]:
     grace = 0.0 if stop.hard else policies.grace.stop
-    if state.phase is RunPhase.JOINING or state.all_over:
-        return (_end(now, outcome="stopped", code=4, cause=f"stopped on request ({stop.by})"),)
     told = [t for t in _living(state) if t.stop_ordered is None or (stop.hard and t.stop_grace > 0)]
-    if told:
+    bound = state.phase not in (RunPhase.JOINING, RunPhase.RESTARTING)
+    if told and bound:
         return (Stop(tasks=_ids(told), grace=grace, reason=f"stop requested by {stop.by}"),)
-    return _when_gone(state, now)
+    if bound and (waits := _when_gone(state, now)):
+        return waits
+    return (_end(now, outcome="stopped", code=4, cause=f"stopped on request ({stop.by}){_undead(state)}"),)
+
+
+def _undead(state: RunState) -> str:
+    """Who would not die: a process in an uninterruptible call, or an agent that cannot act."""
+    left = _living(state) if state.generation else []
+    return f"; no word of the end of {', '.join(str(task.id) for task in left)}" if left else ""
 
 
 def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -144,16 +151,18 @@ def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now
     """The leader has exited 0. Servers never end by themselves (R79); the others get their windows."""
     if state.all_over:
         return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0"),)
+    if _hard(state) and (told := [t for t in _living(state) if t.stop_ordered is None or t.stop_grace > 0]):
+        return (Stop(tasks=_ids(told), grace=0.0, reason="the job has succeeded, and nobody waits any more"),)
     windows = {t.id: won.time + _window(state, policies, t) for t in _living(state) if t.stop_ordered is None}
     if state.stop is not None:
         windows = dict.fromkeys(windows, now)
     due = tuple(task for task, at in windows.items() if at <= now)
     if due:
-        return (
-            Stop(tasks=due, grace=policies.grace.stop if not _hard(state) else 0.0, reason="the job has succeeded"),
-        )
+        return (Stop(tasks=due, grace=policies.grace.stop, reason="the job has succeeded"),)
     wakes = [*windows.values(), *(wake.at for wake in _when_gone(state, now) if isinstance(wake, Wake))]
-    return (Wake(at=min(wakes)),) if wakes else ()
+    if wakes:
+        return (Wake(at=min(wakes)),)
+    return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0{_undead(state)}"),)
 
 
 def _window(state: RunState, policies: Policies, task: TaskState) -> float:

@@ -6,9 +6,9 @@ import dataclasses
 import re
 import zlib
 
-from phalanx.decide.exits import Kind, says_victim
+from phalanx.decide.exits import Kind, says_victim, telling_line
 from phalanx.plan.policies import Restart
-from phalanx.states import RunState, TaskState, last_words
+from phalanx.states import RunState, TaskState, last_lines
 
 #: No second try mends a program that cannot even be read or imported.
 _PERMANENT = re.compile(r"^\s*(?:ModuleNotFoundError|ImportError|SyntaxError|IndentationError|TabError)\b")
@@ -71,12 +71,12 @@ def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
         return ""
     if task.refused:
         return "it could not be started"
-    words = last_words(state)
+    words = telling_line(last_lines(state))
     if task.exit is None or task.exit.signal is not None or not words:
         return ""
     if _PERMANENT.match(words):
         return "no restart mends that"
-    if state.past and state.past[-1].last_words == words:
+    if state.past and telling_line(state.past[-1].last_lines) == words:
         return "it failed with the same words as before"
     failed = [other for other in state.tasks.values() if other.exit is not None and other.exit.code not in (0, None)]
     if len(state.tasks) > 1 and len(failed) == len(state.tasks) and all(_at_once(other, words) for other in failed):
@@ -87,5 +87,5 @@ def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
 def _at_once(task: TaskState, words: str) -> bool:
     if task.exit is None or task.started is None or says_victim(task.exit.last_lines):
         return False
-    last = next((line.strip() for line in reversed(task.exit.last_lines) if line.strip()), "")
+    last = telling_line(task.exit.last_lines)
     return last == words and task.exit.time - task.started <= _FIRST_SECONDS

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -19,7 +19,7 @@ from phalanx.lead.lead import Lead
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import Join, Poll, Report, decode, encode
 from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, sign_answer
-from phalanx.protocol.transport import LIMIT
+from phalanx.protocol.transport import REQUEST_LIMIT
 
 
 class App:
@@ -43,6 +43,7 @@ class App:
                 Route("/v1/events", self._agent(self._events), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
+                Route("/v1/lost", self._person(self._lost), methods=["POST"]),
             ]
         )
 
@@ -109,13 +110,17 @@ class App:
 
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request
-        try:
-            data = json.loads(body or b"{}")
-            by, hard = str(data.get("by", "somebody")), data.get("hard", False) is True
-        except (ValueError, AttributeError) as wrong:
-            message = "body: a JSON object wanted"
-            raise WireError(message) from wrong
-        self._lead.request_stop(by=by, hard=hard)
+        data = _object(body)
+        self._lead.request_stop(by=str(data.get("by", "somebody")), hard=data.get("hard", False) is True)
+        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
+    async def _lost(self, request: Request, body: bytes) -> Any:
+        del request
+        data = _object(body)
+        if type(data.get("host")) is not int:
+            message = "host: a number wanted"
+            raise WireError(message)
+        self._lead.lose(data["host"], str(data.get("reason", "its agent has ended")))
         return {"run": self._lead.run, "phase": self._lead.state.phase.value}
 
     def _person(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
@@ -140,12 +145,27 @@ class App:
         if request.headers.get("host", "") not in self._hosts:
             raise RefusedError(f"foreign Host header {request.headers.get('host', '')!r}")
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LIMIT:
-                message = "too large"
-                raise RefusedError(message)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > REQUEST_LIMIT:
+                    message = "too large"
+                    raise RefusedError(message)
+        except ClientDisconnect as wrong:
+            message = "hung up"
+            raise RefusedError(message) from wrong
         return bytes(body)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        message = "body: a JSON object wanted"
+        raise WireError(message)
+    return data
 
 
 async def _disconnected(request: Request) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from phalanx import events as ev
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
-from phalanx.errors import PhalanxError
+from phalanx.errors import PhalanxError, PlaceError
 from phalanx.lead.generation import bound_event, go_orders, prepare_orders
 from phalanx.lead.mailbox import Mailbox
 from phalanx.plan.bind import bind
@@ -27,7 +27,7 @@ LEASE = 10.0
 PATIENCE = 2.0
 
 #: What an agent may put into the records; everything else is the lead's to say.
-_FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested)
+_FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested, ev.HostLost)
 
 
 class Records(Protocol):
@@ -139,6 +139,16 @@ class Lead:
         """Somebody wants the run to end. A second request may be harder, never softer."""
         if self.state.stop is None or (hard and not self.state.stop.hard):
             self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
+
+    def lose(self, host: int, reason: str) -> None:
+        """The launcher saw this host's agent end. One that had not joined yet never will."""
+        if host in self._mailboxes:
+            if host in self._living():
+                self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
+            return
+        if self.state.phase is RunPhase.JOINING and not self.state.stop:
+            wrong = PlaceError(f"host {host} cannot join: {reason}", hint=f"see agents/{host}.log in the run's folder")
+            self._fail_to_bind(wrong)
 
     # What it does by itself --------------------------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ def decode(kind: type[T], body: bytes) -> T:
     """Raises WireError for anything that is not such a message."""
     try:
         data = json.loads(body)
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         message = f"{kind.__name__}: not JSON"
         raise WireError(message) from wrong
     return from_wire(kind, data)

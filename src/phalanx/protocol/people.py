@@ -28,7 +28,12 @@ def state(address: str, token: str) -> dict[str, Any]:
 
 def stop(address: str, token: str, *, hard: bool, by: str) -> None:
     """Ask the lead to end the run; idempotent. Returns once it has taken note. Raises LeadUnreachableError."""
-    _call(address, token, "POST", "/v1/stop", {"hard": hard, "by": by}, timeout=10.0)
+    _call(address, token, "POST", "/v1/stop", {"hard": hard, "by": by}, timeout=3.0)
+
+
+def lost(address: str, token: str, *, host: int, reason: str) -> None:
+    """Tell the lead that a host's agent has ended; idempotent. Raises LeadUnreachableError."""
+    _call(address, token, "POST", "/v1/lost", {"host": host, "reason": reason}, timeout=2.0)
 
 
 def _call(address: str, token: str, method: str, path: str, data: Any, *, timeout: float) -> dict[str, Any]:

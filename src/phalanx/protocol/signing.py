@@ -22,6 +22,7 @@ SIGNATURE, NONCE, TIME, EPOCH = "x-phalanx-signature", "x-phalanx-nonce", "x-pha
 TOLERANCE = 120.0
 
 _KEY_BYTES = 32
+_LONGEST_EPOCH = 12  # digits; Python refuses to read thousands
 
 
 class RefusedError(ProtocolError):
@@ -82,12 +83,12 @@ def sign_answer(key: RunKey, *, nonce: str, status: int, body: bytes, epoch: int
 
 def check_answer(key: RunKey, headers: Mapping[str, str], *, nonce: str, status: int, body: bytes) -> int:
     """The epoch of the lead that answered. Raises RefusedError."""
-    epoch = _number(headers, EPOCH)
-    wanted = key.mac(b"answer", nonce.encode(), str(status).encode(), body, str(int(epoch)).encode())
+    epoch = _epoch(headers)
+    wanted = key.mac(b"answer", nonce.encode(), str(status).encode(), body, str(epoch).encode())
     if not hmac.compare_digest(wanted, headers.get(SIGNATURE, "")):
         message = "the answer is not signed with this run's key: another program listens at the lead's address"
         raise RefusedError(message)
-    return int(epoch)
+    return epoch
 
 
 class Gate:
@@ -101,12 +102,12 @@ class Gate:
     def check(self, headers: Mapping[str, str], *, method: str, path: str, body: bytes, now: float) -> int:
         """The epoch the sender believes in. Raises RefusedError, saying which of the three reasons it is."""
         nonce, stamp = headers.get(NONCE, ""), headers.get(TIME, "")
-        epoch = int(_number(headers, EPOCH))
+        epoch = _epoch(headers)
         parts = (method.encode(), path.encode(), body, str(epoch).encode(), nonce.encode(), stamp.encode())
         if not hmac.compare_digest(self._key.mac(b"request", *parts), headers.get(SIGNATURE, "")):
             message = "wrong signature"
             raise RefusedError(message)
-        sent = _number(headers, TIME)
+        sent = _seconds(headers)
         if not abs(now - sent) <= TOLERANCE:  # also refuses NaN
             message = f"stale: sent {now - sent:+.0f} s ago by the sender's clock"
             raise RefusedError(message, hint="set the hosts' clocks (chrony, ntpd)")
@@ -124,9 +125,15 @@ class Gate:
                 del self._seen[nonce]
 
 
-def _number(headers: Mapping[str, str], name: str) -> float:
+def _epoch(headers: Mapping[str, str]) -> int:
+    text = headers.get(EPOCH, "")
+    if not text.isdecimal() or len(text) > _LONGEST_EPOCH:
+        raise RefusedError(f"no {EPOCH}")
+    return int(text)
+
+
+def _seconds(headers: Mapping[str, str]) -> float:
     try:
-        return float(headers.get(name, ""))
+        return float(headers.get(TIME, ""))
     except ValueError as wrong:
-        message = f"no {name}"
-        raise RefusedError(message) from wrong
+        raise RefusedError(f"no {TIME}") from wrong

@@ -10,8 +10,11 @@ from typing import Protocol
 from phalanx.errors import ProtocolError
 from phalanx.names import join_host_port
 
-#: No honest message is larger: ten thousand tasks of one host with long commands stay below a tenth of it.
+#: No honest answer is larger: ten thousand tasks of one host with long commands stay below a tenth of it.
 LIMIT = 64 * 1024 * 1024
+
+#: No honest request is larger: two hundred events with twenty long lines each stay below half of it.
+REQUEST_LIMIT = 8 * 1024 * 1024
 
 
 class LeadSilentError(ProtocolError):

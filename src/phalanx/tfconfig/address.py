@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from phalanx.tfconfig.quote import shown
+
 #: A sound name or IPv4 address and a port without a leading zero: nearly every address there is.
 _USUAL = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?):([1-9][0-9]{0,4})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
@@ -19,7 +21,7 @@ _MAX_LABEL = 63
 _MAX_NAME = 253
 _OCTETS = 4
 _MAX_OCTET = 255
-_SHOWN = 80
+_PARTS = 8
 
 
 class Fault(NamedTuple):
@@ -90,18 +92,6 @@ def without_trimmings(text: str) -> tuple[str, list[str]]:
         taken.append(what)
 
 
-def shown(text: str) -> str:
-    """The text for a message: in quotes, cut when long, without anybody's user name or password."""
-    text = _masked(text)
-    return f'"{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"}"'
-
-
-def _masked(text: str) -> str:
-    user, at, rest = text.rpartition("@")
-    scheme = _SCHEME.match(user)
-    return f"{scheme[0] if scheme else ''}***@{rest}" if at else text
-
-
 def _odd_dots(host: str) -> bool:
     return ".." in host or ".-" in host or "-." in host
 
@@ -119,7 +109,7 @@ def _strip(text: str, faults: list[Fault]) -> str:
     scheme = _SCHEME.match(rest)
     if scheme:
         rest = rest[scheme.end() :]
-        faults.append(Fault("address-scheme", f"{scheme[0]} does not belong here", f"write {shown(rest)}"))
+        faults.append(Fault("address-scheme", f"{shown(scheme[0], 20)} does not belong here", f"write {shown(rest)}"))
     _, at, after = rest.rpartition("@")
     if at:
         rest = after
@@ -165,12 +155,12 @@ def _split_brackets(rest: str, faults: list[Fault]) -> tuple[str | None, str | N
 def _colons(rest: str, host: str, port: str) -> Fault:
     """More than one colon and no brackets."""
     if "," in rest:
-        parts = ", ".join(f'"{part.strip()}"' for part in _masked(rest).split(",") if part.strip())
+        parts = ", ".join(shown(part.strip()) for part in rest.split(",")[:_PARTS] if part.strip())
         return Fault("address-joined", f"{shown(rest)} holds several addresses", f"write {parts}")
     if not _v6(rest) and not _v6(host):
         return Fault("address-host", f"{shown(rest)} has more than one colon")
     message = f"{shown(rest)} is IPv6 without brackets: where it ends and the port begins is anybody's guess"
-    right = f"write {shown(f'[{host}]:{port}')}, if {port} is the port" if _v6(host) else f'write "[{rest}]:2222"'
+    right = f"write {shown(f'[{host}]:{port}')}, if {port} is the port" if _v6(host) else f"write {shown(f'[{rest}]:2222')}"
     return Fault("address-ipv6-bare", message, right)
 
 

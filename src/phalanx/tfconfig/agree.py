@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from phalanx.names import TaskId, join_host_port, training_order
 from phalanx.tfconfig.address import read
-from phalanx.tfconfig.explain import spell, without_user
+from phalanx.tfconfig.explain import spell
 from phalanx.tfconfig.finding import Finding, Severity
+from phalanx.tfconfig.quote import brief, sentence
 from phalanx.tfconfig.tolerant import escape
 
 if TYPE_CHECKING:
@@ -125,6 +126,11 @@ class _Node:
     view: _View
 
     @property
+    def partial(self) -> bool:
+        """A sparse cluster of a ParameterServerStrategy job: a worker need not see the other workers (R12)."""
+        return bool(self.cluster.sparse and self.cluster.jobs.get("ps"))
+
+    @property
     def evaluates(self) -> bool:
         return self.task is not None and self.task.type == "evaluator"
 
@@ -135,7 +141,7 @@ def agree(nodes: Mapping[str, Parsed]) -> tuple[Finding, ...]:
     The cluster that most nodes have is the reference (the first of them where votes are even). Found are: a node whose
     text cannot be read or has no cluster, another address, type, size or order (R62: order matters), a task claimed
     twice, by nobody or that the cluster does not have (R19), a node that names no task (R28). Key order and white space
-    are no difference, nor is an evaluator that alone sees itself (R03). Time and memory O(total size).
+    are no difference, nor is an evaluator that alone sees itself (R03), nor a sparse part of a ps job's cluster (R12). Time and memory O(total size).
     """
     findings: list[Finding] = []
     seen: list[_Node] = []
@@ -171,7 +177,7 @@ def _view(cluster: Cluster) -> _View:
 def _same(text: str) -> str:
     """Equal for addresses that are written differently and mean the same: `N7.:2222` and `n7:2222`."""
     address = read(text)
-    return join_host_port(address.canonical, address.port) if address.host and address.port else without_user(text)
+    return join_host_port(address.canonical, address.port) if address.host and address.port else brief(text)
 
 
 def _without_evaluator(view: _View) -> _View:
@@ -181,6 +187,7 @@ def _without_evaluator(view: _View) -> _View:
 def _reference(seen: Sequence[_Node]) -> tuple[_Node, str]:
     """The first node that has the most common cluster, and what to call those that have it."""
     voters = [node for node in seen if not node.evaluates] or list(seen)
+    voters = [node for node in voters if not node.partial] or voters
     votes = collections.Counter(node.view for node in voters)
     view, count = votes.most_common(1)[0]
     first = next(node for node in voters if node.view == view)
@@ -195,7 +202,7 @@ def _compare(node: _Node, reference: _Node, label: str) -> Iterator[Finding]:
     if mine != theirs:
         ours, other = dict(mine), dict(theirs)
         for kind in dict.fromkeys([*other, *ours]):
-            if ours.get(kind) != other.get(kind):
+            if ours.get(kind) != other.get(kind) and not _part_of(node, reference, kind):
                 yield _differ(node, kind, dict(ours.get(kind, ())), dict(other.get(kind, ())), label)
     if node.task is None:
         message = f"{node.name} names no task: it does not say which of the {_size(node)} tasks it is"
@@ -203,6 +210,14 @@ def _compare(node: _Node, reference: _Node, label: str) -> Iterator[Finding]:
     elif mine == theirs and not node.evaluates and node.cluster.address(node.task) is None:
         message = f"{node.name} claims {node.task}, which the cluster does not have"
         yield _finding("agree-task-unknown", node.name, node.parsed, message, "/task")
+
+
+def _part_of(node: _Node, reference: _Node, kind: str) -> bool:
+    """Whether a sparse type is a part of the reference's: the same as far as both of them list it."""
+    mine, theirs = (dict(dict(one.view).get(kind, ())) for one in (node, reference))
+    if not node.partial or kind not in node.cluster.sparse:
+        return False
+    return all(theirs.get(index, address if reference.partial else None) == address for index, address in mine.items())
 
 
 def _differ(node: _Node, kind: str, mine: dict[int, str], theirs: dict[int, str], label: str) -> Finding:
@@ -275,7 +290,7 @@ def _finding(rule_id: str, name: str, parsed: Parsed, message: str, pointer: str
     return Finding(
         id=rule.id,
         severity=rule.severity,
-        message=message,
+        message=sentence(message),
         consequence=rule.consequence,
         fix=rule.fix,
         source=rule.source,

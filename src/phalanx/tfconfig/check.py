@@ -49,9 +49,11 @@ def check(
     of one variable. `environ` and `resolve` (host name → its IP addresses, empty for none) bring this machine in: proxy
     settings and names; without them nothing outside the text is looked at.
 
-    Never raises on any text; InputError for a strategy or version that is none. O(size of the text).
+    Never raises on any text; InputError for a strategy, version or number of hosts that is none. O(size of the text).
     """
     parsed = text if isinstance(text, Parsed) else parse(text, path=path)
+    if hosts is not None and hosts < 1:
+        raise InputError(f"{hosts} is no number of hosts", hint="count from 1 on")
     if strategy not in {"auto", *STRATEGIES}:
         raise InputError(f"{strategy!r} is no strategy; there are auto, {', '.join(STRATEGIES)}")
     case = dataclasses.replace(

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from phalanx.names import KNOWN_TYPES, TaskId
-from phalanx.tfconfig.formats import printable
+from phalanx.tfconfig.quote import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,9 +75,10 @@ def _between(explanation: Explanation, kinds: tuple[str, ...]) -> Iterator[str]:
     """What passes between the tasks of a group at each step."""
     if "worker" not in kinds:
         return
-    if explanation.counts.get("ps"):
-        yield "each worker reads the variables and sends its gradients"
-    elif len(explanation.replicas) > 1:
+    if explanation.strategy == "ps" or (explanation.strategy == "estimator" and explanation.counts.get("ps")):
+        if explanation.counts.get("ps"):
+            yield "each worker reads the variables and sends its gradients"
+    elif len(explanation.replicas) > 1 and not explanation.counts.get("ps"):
         yield f"all-reduce among {len(explanation.replicas):,} replicas at each step: each waits for the slowest"
 
 
@@ -108,7 +109,8 @@ def _texts(explanation: Explanation, host: Host, shown: set[TaskId], ranks: dict
     names = max((len(str(member.task)) for member in members), default=0)
     texts = []
     for member in members:
-        mark = pen.chief if member.task == explanation.chief else " "
+        leads = member.task == explanation.chief and (explanation.strategy != "ps" or member.task.type == "chief")
+        mark = pen.chief if leads else " "
         rank = f"  rank {ranks[member.task]}" if member.task in ranks and explanation.strategy != "ps" else ""
         port = "no port" if member.port is None else f":{member.port}"
         here = f"  {pen.here}" if member.task == explanation.config.task else ""

@@ -7,12 +7,13 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from phalanx.names import TaskId
+from phalanx.names import KNOWN_TYPES, TaskId
 from phalanx.tfconfig.address import read
 from phalanx.tfconfig.check import STRATEGIES, check, infer
 from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.model import Cluster, TfConfig
 from phalanx.tfconfig.parse import Parsed, parse
+from phalanx.tfconfig.quote import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,10 @@ _NAMES: Mapping[str, str] = MappingProxyType(
 
 #: Up to this many tasks are named one by one; more are told as a range.
 NAMED = 8
+
+#: Characters of a strange task type, and of an address, that are shown.
+_TYPE = 40
+_ADDRESS = 300
 
 #: Keys that vendors and older TensorFlows write beside `cluster` and `task` (R04, R98).
 _KEY_DIALECTS = {
@@ -49,7 +54,7 @@ _TYPE_DIALECTS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """A task, its address as written, and the port of it where that can be told."""
+    """A task, its address as written (secrets masked), and the port of it where that can be told."""
 
     task: TaskId
     address: str
@@ -75,7 +80,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """One TF_CONFIG explained.
+    """One TF_CONFIG explained, in words that may be shown: see `quote`.
 
     `strategy` is the one the words are about (what `auto` came to), `replicas` the tasks that train, in the order of
     their ranks, `counts` the tasks of each type, `waits` who waits for whom, `hosts` what starts where.
@@ -114,7 +119,7 @@ class Explanation:
             "counts": dict(self.counts),
             "training": list(self.training),
             "waits": list(self.waits),
-            "hosts": {host.name: {str(m.task): without_user(m.address) for m in host.members} for host in self.hosts},
+            "hosts": {host.name: {str(m.task): m.address for m in host.members} for host in self.hosts},
             "strategies": {v.strategy: {"accepts": v.accepts, "why": list(v.why)} for v in self.verdicts},
             "evaluator": self.evaluator,
             "notes": list(self.notes),
@@ -146,8 +151,9 @@ def explain(config: TfConfig, *, strategy: str = "auto", tf_version: str | None 
     `strategy` is auto, mwms, ps or estimator, `tf_version` such as `2.21`; InputError for others, as `check` raises it.
     What is wrong with a config appears as the reasons why a strategy refuses it.
     """
-    cluster = config.cluster or Cluster(jobs={})
     parsed = parse(json.dumps(config.to_json()))
+    config = _tame(config)
+    cluster = config.cluster or Cluster(jobs={})
     meant = infer(parsed) if strategy == "auto" else strategy
     replicas = tuple(t for t in cluster.replicas() if not (meant == "ps" and t.type == "chief"))
     return Explanation(
@@ -168,15 +174,24 @@ def explain(config: TfConfig, *, strategy: str = "auto", tf_version: str | None 
 def spell(tasks: Sequence[TaskId]) -> str:
     """`chief:0, worker:0, worker:1`; a run of more than eight of a type as `worker:0 to worker:9998`."""
     parts: list[str] = []
-    for kind in dict.fromkeys(task.type for task in tasks):
-        of = [task for task in tasks if task.type == kind]
+    kinds: dict[str, list[TaskId]] = {}
+    for task in tasks:
+        kinds.setdefault(task.type, []).append(task)
+    for of in kinds.values():
         parts += [str(t) for t in of] if len(of) <= NAMED else [f"{of[0]} to {of[-1]} ({len(of):,} tasks)"]
     return ", ".join(parts)
 
 
-def without_user(address: str) -> str:
-    """The address without a user name and password before an @: they are nobody's to show."""
-    return address.rpartition("@")[2]
+def _tame(config: TfConfig) -> TfConfig:
+    """The config with task types that may be shown: strange ones cut, without secrets and control characters."""
+    cluster, task = config.cluster, config.task
+    if cluster is not None and not cluster.jobs.keys() <= {*KNOWN_TYPES}:
+        names = {kind: brief(kind, _TYPE) for kind in cluster.jobs}
+        jobs = {names[kind]: of for kind, of in cluster.jobs.items()}
+        cluster = Cluster(jobs=jobs, sparse=frozenset(names[kind] for kind in cluster.sparse))
+    if task is not None:
+        task = TaskId(brief(task.type, _TYPE), task.index)
+    return dataclasses.replace(config, cluster=cluster, task=task)
 
 
 def _count(n: int, noun: str) -> str:
@@ -219,7 +234,8 @@ def _waits(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: str) -> Ite
     """How each strategy behaves, measured on TensorFlow 2.21 (facts 1-4)."""
     ps = bool(cluster.jobs.get("ps"))
     if strategy == "ps":
-        yield f"At the start {cluster.chief or 'the chief'} waits for every worker and ps, silently and for ever."
+        coordinator = "chief:0" if cluster.jobs.get("chief") else "the chief, once there is one,"
+        yield f"At the start {coordinator} waits for every worker and ps, silently and for ever."
         yield "Workers and ps wait for its orders and never end by themselves: whoever started them has to stop them."
         yield "When a worker dies the others go on; when a ps dies the chief fails."
     elif strategy == "estimator":
@@ -238,13 +254,14 @@ def _waits(cluster: Cluster, replicas: tuple[TaskId, ...], strategy: str) -> Ite
 
 def _hosts(cluster: Cluster) -> tuple[Host, ...]:
     hosts: dict[str, list[Member]] = {}
+    names: dict[str, str] = {}
     for task in cluster.tasks():
         text = cluster.jobs[task.type][task.index]
         address = read(text)
-        hosts.setdefault(address.host or without_user(text), []).append(
-            Member(task=task, address=text, port=address.port)
-        )
-    return tuple(Host(name=name, members=tuple(members)) for name, members in hosts.items())
+        host = address.host or text
+        names.setdefault(host, brief(host, _ADDRESS))
+        hosts.setdefault(host, []).append(Member(task=task, address=brief(text, _ADDRESS), port=address.port))
+    return tuple(Host(name=names[host], members=tuple(members)) for host, members in hosts.items())
 
 
 def _verdicts(parsed: Parsed, tf_version: str | None) -> tuple[Verdict, ...]:
@@ -290,4 +307,6 @@ def _notes(config: TfConfig, cluster: Cluster) -> Iterator[str]:
         if len(cluster.jobs.get(kind, {})) > 1:
             yield f"Several of `{kind}` are a dialect of some cloud services; TensorFlow allows one."
     for kind in sorted(cluster.sparse):
-        yield f"`{kind}` is written as an object of indices (the sparse form): for ParameterServerStrategy only."
+        gaps = max(cluster.jobs[kind], default=0) >= len(cluster.jobs[kind])
+        only = "with gaps, which only ParameterServerStrategy takes" if gaps else "read like the list of them"
+        yield f"`{kind}` is written as an object of indices (the sparse form), {only}."

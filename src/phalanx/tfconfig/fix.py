@@ -16,6 +16,7 @@ from phalanx.tfconfig.finding import Finding, Severity
 from phalanx.tfconfig.jsontext import Document, read
 from phalanx.tfconfig.meaning import number
 from phalanx.tfconfig.parse import parse
+from phalanx.tfconfig.quote import brief
 from phalanx.tfconfig.rules.keys import mistyped, mistyped_in_task
 from phalanx.tfconfig.spelling import Guess, guess_type
 
@@ -96,10 +97,14 @@ def _curable(document: Document) -> Iterator[bool]:
 
 
 def _written(value: Any, like: str) -> str:
-    indent = 2 if "\n" in like.strip() else None
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    # A lone surrogate fits in no file; escaped it does.
-    return text if text.isascii() or not re.search("[\ud800-\udfff]", text) else json.dumps(value, indent=indent)
+    text = json.dumps(value, indent=2 if "\n" in like.strip() else None, ensure_ascii=False)
+    # A lone surrogate fits in no file, and a control character has no business on a terminal; escaped both may stay.
+    text = text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+    return text + "\n" if like.endswith("\n") else text
+
+
+def _escaped(character: str) -> str:
+    return json.dumps(character)[1:-1]
 
 
 def _rename(written: _Object, names: Mapping[str, str]) -> None:
@@ -229,7 +234,7 @@ def _jobs(top: _Object) -> _Object:
 
 
 def _name(written: str) -> str:
-    return written[:40]
+    return brief(written, 40)
 
 
 def _several(names: list[str]) -> str:

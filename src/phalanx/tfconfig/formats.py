@@ -7,9 +7,11 @@ import json
 import unicodedata
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from phalanx.redact import MASK, redact
+from phalanx.redact import MASK
 from phalanx.tfconfig.check import SECRETS
 from phalanx.tfconfig.finding import Finding, Place, Severity
+from phalanx.tfconfig.quote import line as safe
+from phalanx.tfconfig.quote import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,11 +95,6 @@ def tally(findings: Sequence[Finding]) -> str:
     return ", ".join(told) or "nothing found"
 
 
-def printable(text: str) -> str:
-    """`text` in one line without control characters, each replaced by `?` so that columns stay; tabs by a space."""
-    return "".join(c if c.isprintable() else " " if c in "\t\n" else "?" for c in text)
-
-
 def _record(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.id,
@@ -129,7 +126,7 @@ def _pieces(line: str, place: Place, secrets: Sequence[Place]) -> _Pieces:
         _without(line, cut, [(s.column - 1, s.column - 1 + s.length) for s in secrets])
         for cut in ((left, start), (start, end), (end, right))
     )
-    whole, parts = redact(before + at + after), (redact(before), redact(at), redact(after))
+    whole, parts = safe(before + at + after), (safe(before), safe(at), safe(after))
     before, at, after = parts if "".join(parts) == whole else (whole, "", "")
     head, tail = "…" if left else "", "…" if right < len(line) else ""
     return _Pieces(head + printable(before), printable(at), printable(after) + tail)
@@ -188,7 +185,7 @@ def _command(finding: Finding) -> str:
     if finding.path and finding.path[0] not in "$-":
         end = place.column + place.length
         values = {
-            "file": finding.path,
+            "file": printable(finding.path),
             "line": str(place.line),
             "col": str(place.column),
             "endColumn": str(end),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from phalanx.names import TaskId
+from phalanx.names import KNOWN_TYPES, TaskId
 from phalanx.tfconfig.address import Address, read
 from phalanx.tfconfig.model import Cluster, TfConfig
+from phalanx.tfconfig.quote import brief
 from phalanx.tfconfig.tolerant import escape
 
 #: Indices travel as int32 in TensorFlow's ClusterDef.
@@ -28,6 +29,11 @@ class Entry:
     def task(self) -> TaskId:
         """The task that has this address."""
         return TaskId(self.type, self.index)
+
+    @property
+    def name(self) -> str:
+        """The task as messages call it."""
+        return f"{self.type if self.type in KNOWN_TYPES else brief(self.type, 40)}:{self.index}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from phalanx.tfconfig.credentials import credentials
 from phalanx.tfconfig.finding import Finding, Place, Severity
+from phalanx.tfconfig.quote import sentence
 
 if TYPE_CHECKING:
     from phalanx.names import TaskId
@@ -127,6 +129,7 @@ def _findings(rule: Rule, case: Case, path: str) -> list[Finding]:
     groups: dict[str, list[Hit]] = collections.defaultdict(list)
     for number, hit in enumerate(rule.find(case)):
         groups[hit.group or f"\0{number}"].append(hit)
+    secrets = frozenset(credentials(case.document.value)) if groups else frozenset()
     findings: list[Finding] = []
     for count, hits in enumerate(groups.values()):
         if count == LIMIT:
@@ -134,7 +137,10 @@ def _findings(rule: Rule, case: Case, path: str) -> list[Finding]:
             more = f"{last.message} (and {len(groups) - LIMIT:,} more like it)"
             findings[-1] = dataclasses.replace(last, message=more)
             break
-        findings.append(_finding(rule, hits[0], len(hits), case, path))
+        first = hits[0]
+        if first.pointer in secrets and rule.id != "secret":
+            first = first._replace(message="", fix="")  # its own words would repeat a part of it
+        findings.append(_finding(rule, first, len(hits), case, path))
     return findings
 
 
@@ -148,9 +154,9 @@ def _finding(rule: Rule, hit: Hit, count: int, case: Case, path: str) -> Finding
     return Finding(
         id=rule.id,
         severity=rule.severity,
-        message=message,
+        message=sentence(message),
         consequence=rule.consequence,
-        fix=hit.fix or rule.fix,
+        fix=sentence(hit.fix) or rule.fix,
         source=rule.source,
         path=path,
         pointer=hit.pointer,

@@ -6,9 +6,9 @@ import collections
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 
-from phalanx.tfconfig.address import shown
 from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.meaning import Entry
+from phalanx.tfconfig.quote import shown
 from phalanx.tfconfig.rule import Case, Hit, Rule
 
 #: The first TensorFlow on which a bracketed IPv6 address was seen to work; earlier ones listen on 0.0.0.0.
@@ -41,7 +41,7 @@ def _fault(*rules: str) -> Callable[[Case], Iterator[Hit]]:
         for entry in case.entries:
             for fault in entry.address.faults:
                 if fault.id in rules:
-                    yield Hit(entry.pointer, f"{entry.task}: {fault.message}", fault.fix)
+                    yield Hit(entry.pointer, f"{entry.name}: {fault.message}", fault.fix)
 
     return find
 
@@ -66,7 +66,7 @@ def _local(case: Case) -> Iterator[Hit]:
         for entry in _served(case):
             if entry.address.loopback:
                 host = shown(entry.address.host)
-                message = f"{entry.task}: {host} is another machine on each of the {case.hosts} hosts"
+                message = f"{entry.name}: {host} is another machine on each of the {case.hosts} hosts"
                 yield Hit(entry.pointer, message, group="local")
 
 
@@ -79,7 +79,7 @@ def _mixed(case: Case) -> Iterator[Hit]:
         other = next(entry for entry in served if not entry.address.loopback)
         for entry in local:
             here, there = shown(entry.address.host), shown(other.address.host)
-            message = f"{entry.task}: {here} beside real names such as {there}"
+            message = f"{entry.name}: {here} beside real names such as {there}"
             yield Hit(entry.pointer, message, group="local")
 
 
@@ -87,7 +87,7 @@ def _wildcard(case: Case) -> Iterator[Hit]:
     served = list(_served(case))
     for entry in served:
         if entry.address.wildcard and len(served) > 1:
-            message = f"{entry.task}: nobody can be reached at {shown(entry.address.host)}"
+            message = f"{entry.name}: nobody can be reached at {shown(entry.address.host)}"
             yield Hit(entry.pointer, message, group="wildcard")
 
 
@@ -104,7 +104,7 @@ def _duplicate(case: Case) -> Iterator[Hit]:
             continue
         other = first.setdefault(key, entry)
         if other is not entry:
-            yield Hit(entry.pointer, f"{entry.task} has the same address as {other.task}: {shown(other.text)}")
+            yield Hit(entry.pointer, f"{entry.name} has the same address as {other.name}: {shown(other.text)}")
 
 
 def _alias(case: Case) -> Iterator[Hit]:
@@ -116,7 +116,7 @@ def _alias(case: Case) -> Iterator[Hit]:
         for ip in _ips(case, entry):
             other = first.setdefault((ip, entry.address.port), entry)
             if other is not entry and _key(other) != _key(entry):
-                message = f"{entry.task}: {shown(entry.text)} is the same place as {shown(other.text)} of {other.task}"
+                message = f"{entry.name}: {shown(entry.text)} is the same place as {shown(other.text)} of {other.name}"
                 yield Hit(entry.pointer, message)
                 break
 
@@ -134,7 +134,7 @@ def _unresolved(case: Case) -> Iterator[Hit]:
         return
     for entry in _served(case):
         if not entry.address.faults and not case.resolve(entry.address.host):
-            yield Hit(entry.pointer, f"{entry.task}: {shown(entry.address.host)} does not resolve on this machine")
+            yield Hit(entry.pointer, f"{entry.name}: {shown(entry.address.host)} does not resolve on this machine")
 
 
 def _ports(case: Case) -> Iterator[tuple[Entry, int]]:
@@ -144,20 +144,20 @@ def _ports(case: Case) -> Iterator[tuple[Entry, int]]:
 def _privileged(case: Case) -> Iterator[Hit]:
     for entry, port in _ports(case):
         if port < _PRIVILEGED and port not in _SERVICES:
-            yield Hit(entry.pointer, f"{entry.task}: port {port} is below {_PRIVILEGED}", group=f"{entry.type}:{port}")
+            yield Hit(entry.pointer, f"{entry.name}: port {port} is below {_PRIVILEGED}", group=f"{entry.type}:{port}")
 
 
 def _ephemeral(case: Case) -> Iterator[Hit]:
     for entry, port in _ports(case):
         if port in EPHEMERAL:
             span = f"{EPHEMERAL.start}-{EPHEMERAL.stop - 1}"
-            yield Hit(entry.pointer, f"{entry.task}: port {port} is in the ephemeral range ({span})", group=entry.type)
+            yield Hit(entry.pointer, f"{entry.name}: port {port} is in the ephemeral range ({span})", group=entry.type)
 
 
 def _service(case: Case) -> Iterator[Hit]:
     for entry, port in _ports(case):
         if port in _SERVICES:
-            message = f"{entry.task}: port {port} is where {_SERVICES[port]} usually listens"
+            message = f"{entry.name}: port {port} is where {_SERVICES[port]} usually listens"
             yield Hit(entry.pointer, message, group=f"{entry.type}:{port}")
 
 

@@ -67,7 +67,8 @@ def _propagates(case: Case) -> Iterator[Hit]:
 
 def _secrets(case: Case) -> Iterator[Hit]:
     for pointer in credentials(case.document.value):
-        yield Hit(pointer, "this looks like a secret; its value is not shown")
+        whole = None if pointer else (0, len(case.document.text))
+        yield Hit(pointer, "this looks like a secret; its value is not shown", span=whole)
 
 
 RULES = (

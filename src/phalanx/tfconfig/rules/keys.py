@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from phalanx.tfconfig.finding import Severity
+from phalanx.tfconfig.quote import shown
 from phalanx.tfconfig.rule import Case, Hit, Rule
 from phalanx.tfconfig.rules.shape import what
 from phalanx.tfconfig.spelling import TASK, TOP, Guess, guess
@@ -46,13 +47,13 @@ def _stand_ins(written: Mapping[str, Any], guesses: Mapping[str, Guess | None]) 
 
 def _top_typo(case: Case) -> Iterator[Hit]:
     for key, meant in mistyped(case.top).items():
-        message = f'"{key[:40]}" is no key that TensorFlow reads; did you mean "{meant.word}"?'
+        message = f'{shown(key, 40)} is no key that TensorFlow reads; did you mean "{meant.word}"?'
         yield Hit(f"/{escape(key)}", message, f'write "{meant.word}"', key=True)
 
 
 def _task_typo(case: Case) -> Iterator[Hit]:
     for key, meant in mistyped_in_task(case.written_task or {}).items():
-        message = f'"{key[:40]}" is no key of a task; did you mean "{meant.word}"?'
+        message = f'{shown(key, 40)} is no key of a task; did you mean "{meant.word}"?'
         yield Hit(f"/task/{escape(key)}", message, f'write "{meant.word}"', key=True)
 
 
@@ -61,7 +62,7 @@ def _extra(case: Case) -> Iterator[Hit]:
     for key in case.meaning.config.extra:
         if key not in typos and key not in _OWN_RULE:
             why = f": {_VENDOR[key]}" if key in _VENDOR else ""
-            yield Hit(f"/{escape(key)}", f'"{key[:40]}" is kept; TensorFlow 2 does not read it{why}', key=True)
+            yield Hit(f"/{escape(key)}", f"{shown(key, 40)} is kept; TensorFlow 2 does not read it{why}", key=True)
 
 
 def _session_master(case: Case) -> Iterator[Hit]:
@@ -72,7 +73,7 @@ def _session_master(case: Case) -> Iterator[Hit]:
 def _rpc_layer(case: Case) -> Iterator[Hit]:
     layer = case.top.get("rpc_layer")
     if layer not in (None, "", "grpc"):
-        told = f'"{layer[:20]}"' if isinstance(layer, str) else what(layer)
+        told = shown(layer, 20) if isinstance(layer, str) else what(layer)
         yield Hit("/rpc_layer", f"rpc_layer is {told}; TensorFlow's wheels have grpc and no other")
 
 

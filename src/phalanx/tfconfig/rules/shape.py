@@ -8,6 +8,7 @@ from typing import Any
 
 from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.meaning import MAX_INDEX, number
+from phalanx.tfconfig.quote import brief, shown
 from phalanx.tfconfig.rule import Case, Hit, Rule
 from phalanx.tfconfig.tolerant import escape
 
@@ -91,7 +92,7 @@ def _items(case: Case) -> Iterator[tuple[str, str, str, Any]]:
 def _address_type(case: Case) -> Iterator[Hit]:
     for kind, index, pointer, item in _items(case):
         if not isinstance(item, str):
-            yield Hit(pointer, f"the address of {kind}:{index[:20]} is {what(item)}, not a text")
+            yield Hit(pointer, f"the address of {kind}:{brief(index, 20)} is {what(item)}, not a text")
 
 
 def _sparse_index(case: Case) -> Iterator[Hit]:
@@ -103,9 +104,9 @@ def _sparse_index(case: Case) -> Iterator[Hit]:
             index = number(key)
             at = f"{pointer}/{escape(key)}"
             if index is None or not 0 <= index <= MAX_INDEX:
-                yield Hit(at, f'"{key[:40]}" is no index of {kind}', key=True)
+                yield Hit(at, f"{shown(key, 40)} is no index of {kind}", key=True)
             elif index in seen:
-                yield Hit(at, f'"{key[:40]}" is the same index of {kind} as "{seen[index][:40]}"', key=True)
+                yield Hit(at, f"{shown(key, 40)} is the same index of {kind} as {shown(seen[index], 40)}", key=True)
             seen.setdefault(index if index is not None else -1, key)
 
 

@@ -1,0 +1,58 @@
+"""How the value of an option is read: whole numbers and choices, in the same words for every verb."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from cyclopts import Token
+
+from phalanx.errors import InputError
+
+#: Nothing else that Python calls a number: `2_0`, `0x4`, `2.0`, `010` would each surprise somebody.
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+#: Characters of a wrong value that are repeated.
+_SHOWN = 40
+
+
+def whole(hint: Any, tokens: Sequence[Token]) -> int:
+    """A plain decimal whole number; what is too small or too large is the verb's to say. Raises InputError."""
+    del hint
+    [token] = tokens
+    if not _WHOLE.fullmatch(token.value):
+        raise InputError(f"{_flag(token)}must be a whole number, not {_shown(token.value)}")
+    return int(token.value)
+
+
+def choice(hint: Any, tokens: Sequence[Token]) -> Any:
+    """One of the words of a Literal. Raises InputError naming them all, and the nearest."""
+    [token] = tokens
+    words = get_args(hint)
+    if token.value in words:
+        return token.value
+    near = difflib.get_close_matches(token.value.lower(), words, n=1, cutoff=0.7)
+    raise InputError(
+        f"{_flag(token)}`{_shown(token.value)}` is none of {', '.join(words)}",
+        hint=f"did you mean {near[0]}?" if near else None,
+    )
+
+
+def file_or_stdout(hint: Any, tokens: Sequence[Token]) -> Path:
+    """A file to write, or `-`; use with `allow_leading_hyphen`. Raises InputError where an option stands instead."""
+    del hint
+    [token] = tokens
+    if token.value.startswith("-") and token.value != "-":
+        raise InputError(f"{_flag(token)}wants a file, not {token.value}", hint=f"a file of that name: ./{token.value}")
+    return Path(token.value)
+
+
+def _flag(token: Token) -> str:
+    return f"{token.keyword}: " if token.keyword else ""
+
+
+def _shown(value: str) -> str:
+    text = value if value.isprintable() and value else repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
