@@ -111,7 +111,7 @@ class Place:
 
     def processes(self) -> dict[int, str]:
         """Every process of this place's runs that is alive: tasks, reapers, agents, leads."""
-        return processes_with(str(self.folder))
+        return processes_with(str(self.folder.parent))
 
     def gone(self, *, within: float = 1.0) -> None:
         wait_for(lambda: not self.processes(), "an empty process list", within=within)

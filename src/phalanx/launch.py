@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -12,7 +13,7 @@ from types import FrameType
 
 from phalanx.engine.base import Started, Submission
 from phalanx.engine.local import LocalEngine
-from phalanx.errors import InputError, PlaceError
+from phalanx.errors import InputError, PhalanxError, PlaceError
 from phalanx.job.declare import Declared
 from phalanx.observe.follow import Follower, View
 from phalanx.plan.outline import Secret
@@ -23,6 +24,9 @@ from phalanx.records.index import Entry, Index
 from phalanx.script.imports import imports_of
 from phalanx.states import RunState
 
+#: Seconds that agents have to leave once their run has ended.
+PATIENCE = 5.0
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Launched:
@@ -31,16 +35,19 @@ class Launched:
     entry: Entry
     folder: RunFolder
     started: Started
+    #: Seconds between TERM and KILL when somebody stops it.
+    grace: float
 
 
 def launch(declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool) -> Launched:
     """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError."""
     outline = declared.outline
+    engine = LocalEngine()
     secrets = {secret.env: _value(secret, environ) for secret in outline.secrets}
     folder = RunFolder.create(runs, outline.name, time.time())
     folder.job.write_text(declared.text, encoding="utf-8")
     key = RunKey.new()
-    started = LocalEngine().start(
+    started = engine.start(
         Submission(
             run=folder.run,
             folder=folder.path,
@@ -62,38 +69,70 @@ def launch(declared: Declared, *, runs: Path, environ: Mapping[str, str], attach
         launcher=os.getpid(),
         detached=not attached,
     )
-    Index().add(entry)
-    return Launched(entry=entry, folder=folder, started=started)
+    try:
+        Index().add(entry)
+    except PhalanxError:
+        started.kill()  # a run that no verb could find is not left behind
+        raise
+    return Launched(entry=entry, folder=folder, started=started, grace=outline.policies.grace.stop)
 
 
 def follow(launched: Launched, view: View) -> RunState:
     """Show the run until it ends. The first Ctrl-C, TERM or closing terminal stops it, the second kills it."""
-    stopper = _Stopper(launched.entry, view)
+    stopper = _Stopper(launched, view)
+    watch = _Watch(launched)
     before = {number: signal.signal(number, stopper) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        return Follower(launched.folder, view, broken=launched.started.broken).run()
+        return Follower(launched.folder, view, broken=watch, alive=watch.lead_lives).run()
     finally:
+        launched.started.finish(PATIENCE)
         for number, handler in before.items():
             signal.signal(number, handler)
         launched.started.let_go()
 
 
+class _Watch:
+    """Asked now and then while a run is followed: tells the lead of agents that have ended, and says when all have."""
+
+    def __init__(self, launched: Launched) -> None:
+        self._launched = launched
+        self._told: set[int] = set()
+
+    def __call__(self) -> str | None:
+        for host, reason in self._launched.started.lost().items():
+            if host not in self._told:
+                self._told.add(host)
+                entry = self._launched.entry
+                with contextlib.suppress(PlaceError):  # a lead that is gone needs no telling
+                    people.lost(entry.lead, entry.token, host=host, reason=reason)
+        return self._launched.started.broken()
+
+    def lead_lives(self) -> bool:
+        """Whether somebody still writes how the run ends."""
+        return people.alive(self._launched.entry.lead, self._launched.entry.token)
+
+
 class _Stopper:
     """Turns the first signal into a request to stop and the second into one to kill."""
 
-    def __init__(self, entry: Entry, view: View) -> None:
-        self._entry, self._view, self._asked = entry, view, 0
+    def __init__(self, launched: Launched, view: View) -> None:
+        self._launched, self._view, self._asked = launched, view, 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._asked += 1
         hard = self._asked > 1
         name = signal.Signals(number).name
-        self._view.say(f"{name}: killing all tasks" if hard else f"{name}: stopping all tasks (again to kill them)")
+        grace = self._launched.grace
+        soft = f"stopping all tasks within {grace:g} s (again to kill them)"
+        self._view.say(f"{name}: {'killing all tasks' if hard else soft}")
+        entry = self._launched.entry
         try:
-            people.stop(self._entry.lead, self._entry.token, hard=hard, by=f"{name} to the launcher")
+            people.stop(entry.lead, entry.token, hard=hard, by=f"{name} to the launcher")
         except PlaceError as wrong:
-            self._view.say(str(wrong))
+            self._view.say(f"{wrong}; killing everything of this run" if hard else str(wrong))
+            if hard:
+                self._launched.started.kill()
 
 
 def _value(secret: Secret, environ: Mapping[str, str]) -> str:

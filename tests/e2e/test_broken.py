@@ -153,6 +153,6 @@ def test_a_run_can_be_stopped_though_its_folder_was_deleted(here):
 
 
 def test_too_few_open_files_are_named_as_the_cause(here):
-    done = shell(here, "ulimit -n 64; $phalanx run --workers 20 true")
+    done = shell(here, "ulimit -n 64; $phalanx run --workers 40 sleep 20")
     assert done.returncode == 3
     assert "ulimit -n" in done.stdout + done.stderr

@@ -15,7 +15,7 @@ from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
 from phalanx.agent.ports import PortHolder
-from phalanx.agent.prestart import Waiting
+from phalanx.agent.prestart import Waiting, refusal
 from phalanx.agent.tasks import Tasks
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.events import StopRequested
@@ -27,6 +27,9 @@ from phalanx.protocol.transport import HttpTransport
 
 #: Seconds without a lead after which a host ends its tasks: nobody would ever tell it to.
 PATIENCE = 10.0
+
+#: Seconds that the lead of a run that has ended may take to leave.
+LEAVING = 3.0
 
 #: Generations for which ports are held at once: this one and the next.
 _GENERATIONS = 2
@@ -42,10 +45,19 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
     except PhalanxError as wrong:
         _log(f"{wrong}")
         return wrong.exit_code
+    except OSError as wrong:
+        _log(f"the agent cannot go on: {refusal(wrong)}")
+        return PlaceError.exit_code
     finally:
-        if lead is not None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(lead, os.WNOHANG)
+        _wait_for_lead(lead)
+
+
+def _wait_for_lead(lead: int | None) -> None:
+    """Whoever waits for this agent may then take the run's folder away: nobody writes into it any more."""
+    deadline = time.monotonic() + LEAVING
+    with contextlib.suppress(ChildProcessError):
+        while lead is not None and os.waitpid(lead, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
 
 
 async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting]) -> int:

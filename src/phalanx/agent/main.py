@@ -11,21 +11,25 @@ import sys
 from typing import Any
 
 from phalanx.agent.children import fork_reaper
-from phalanx.agent.prestart import prestart
+from phalanx.agent.prestart import prestart, refusal
 
-#: The launcher ended before it had said what to do.
-_NO_CONFIG = 3
+#: The launcher ended before it had said what to do, or the operating system refused what it wants.
+_PLACE_FAILED = 3
 
 
 def main() -> int:
     """Run one host's agent to its end: 0 when the lead dismissed it, 3 when the lead was lost."""
     line = _first_line(0)
     if not line:
-        return _NO_CONFIG
+        return _PLACE_FAILED
     config: dict[str, Any] = json.loads(line)
-    reaper = fork_reaper()
-    waiting = prestart(config, reaper)
-    lead = _carry_lead(config.get("carry"))
+    try:
+        reaper = fork_reaper()
+        waiting = prestart(config, reaper)
+        lead = _carry_lead(config.get("carry"))
+    except OSError as wrong:
+        sys.stderr.write(f"the agent cannot start its processes: {refusal(wrong)}\n")
+        return _PLACE_FAILED
     from phalanx.agent.host import run_agent  # noqa: PLC0415 - asyncio and all above it, after the first effects
 
     return run_agent(config, reaper, waiting, lead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -53,3 +54,11 @@ def piped(
     out, out_write = os.pipe()
     err, err_write = os.pipe()
     return ChildSpec(id=name, argv=argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write, fds=fds), out, err
+
+
+def refusal(wrong: OSError) -> str:
+    """What the operating system refused, and what to raise where it is a limit."""
+    limits = {errno.EMFILE: "raise `ulimit -n`", errno.EAGAIN: "raise `ulimit -u`", errno.ENOMEM: "free memory"}
+    advice = limits.get(wrong.errno or 0)
+    said = wrong.strerror or str(wrong)
+    return f"{said}; {advice}, or put fewer tasks on a host" if advice else said

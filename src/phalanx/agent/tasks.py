@@ -15,7 +15,7 @@ from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, S
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture, Trouble
-from phalanx.agent.prestart import Waiting, piped
+from phalanx.agent.prestart import Waiting, piped, refusal
 from phalanx.agent.running import Running
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
@@ -181,6 +181,8 @@ class Tasks:
         except PhalanxError as wrong:
             running.ended.set()
             self._tell(running, ev.TaskNotStarted, time.time(), message=str(wrong))
+        except OSError as wrong:
+            self._give_up(time.time(), f"its agent cannot start {running.task.id}: {refusal(wrong)}")
 
     def _start_now(self, running: Running, now: float) -> None:
         if running.standby is not None and running.child is not None and running.child.alive:
@@ -272,8 +274,7 @@ class Tasks:
     def _on_child(self, event: Event) -> None:
         if isinstance(event, Lost):
             reason = "its reaper has died, and with it its tasks: nothing can be started or ended there any more"
-            self._said.say(ev.HostLost(time=event.time, host=self._host, reason=reason))
-            self._said.give_up(reason)
+            self._give_up(event.time, reason)
             return
         running = self._by_child.get(event.id)
         if running is None or running.ended.is_set():
@@ -323,6 +324,11 @@ class Tasks:
             message = "attach() comes first"
             raise RuntimeError(message)
         return self._link
+
+    def _give_up(self, when: float, reason: str) -> None:
+        """This host cannot go on: the lead hears why, and this agent leaves."""
+        self._said.say(ev.HostLost(time=when, host=self._host, reason=reason))
+        self._said.give_up(reason)
 
     def _tell(self, running: Running, kind: Callable[..., ev.TaskEvent], when: float, **more: Any) -> None:
         """Say what happened to one attempt, with all that tells it from any other."""

@@ -36,5 +36,5 @@ def agree(
         twice = next(s.path for i, s in enumerate(given) if any(s.path == other.path for other in given[:i]))
         raise InputError(f"{twice} is given twice; each node has a TF_CONFIG of its own")
     texts = {source.path: source.text for source in given if source.text is not None}
-    fine = [f"{len(nodes)} TF_CONFIGs agree"]
+    fine = [f"{len(nodes)} TF_CONFIGs agree" if len(nodes) > 1 else "one TF_CONFIG, and nothing speaks against it"]
     return findings.answer(compare(nodes), texts, output="json" if json else format_, fail_on=fail_on, fine=fine)

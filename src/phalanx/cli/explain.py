@@ -15,6 +15,7 @@ from phalanx.tfconfig import formats
 from phalanx.tfconfig.drawing import draw
 from phalanx.tfconfig.explain import explain as tell
 from phalanx.tfconfig.parse import parse
+from phalanx.tfconfig.quote import printable
 
 if TYPE_CHECKING:
     from phalanx.tfconfig.explain import Explanation
@@ -46,7 +47,7 @@ def explain(
     for number, source in enumerate(given):
         parsed = parse(source.text, path=source.path)
         if parsed.config is None:
-            sys.stderr.write(formats.as_text(parsed.findings, {source.path: source.text or ""}))
+            findings.tell(formats.as_text(parsed.findings, {source.path: source.text or ""}))
             code = 1
             continue
         explained = tell(parsed.config, strategy=strategy, tf_version=tf_version)
@@ -55,10 +56,10 @@ def explain(
             continue
         if len(given) > 1:
             gap = "\n" if number else ""
-            sys.stdout.write(findings.encodable(f"{gap}== {printable(source.path)} ==\n\n"))
-        sys.stdout.write(findings.encodable(_page(explained, width=width, ascii_only=plain)))
+            findings.write(f"{gap}== {printable(source.path)} ==\n\n")
+        findings.write(_page(explained, width=width, ascii_only=plain))
     if json:
-        sys.stdout.write(jsonlib.dumps({"configs": told}, indent=2) + "\n")
+        findings.write(jsonlib.dumps({"configs": told}, indent=2) + "\n")
     return code
 
 
@@ -83,7 +84,7 @@ def _wrap(sentence: str, width: int) -> str:
 
 def _boxes() -> bool:
     try:
-        "┌★".encode(sys.stdout.encoding or "ascii")
+        "┌★".encode((sys.stdout and sys.stdout.encoding) or "ascii")
     except UnicodeEncodeError:
         return False
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from phalanx.errors import InputError
 from phalanx.tfconfig import formats
 from phalanx.tfconfig.fix import Fixed
 from phalanx.tfconfig.fix import fix as mend
+from phalanx.tfconfig.quote import printable
 
 
 def fix(
@@ -48,7 +48,7 @@ def fix(
             raise InputError("TF_CONFIG is not set", hint="give a file, or `-` for standard input")
         fixed = mend(source.text, strategy=strategy)
         if not in_place:
-            sys.stdout.write(findings.encodable(fixed.text if fixed.text.endswith("\n") else fixed.text + "\n"))
+            findings.write(fixed.text if fixed.text.endswith("\n") else fixed.text + "\n")
         elif fixed.changes:
             rewrite(originals[number], fixed.text)
         _tell(source, fixed)
@@ -58,13 +58,19 @@ def fix(
 
 def _files(given: Sequence[sources.Source]) -> list[Path]:
     """The files behind the sources; links are followed. Raises InputError before any of them is touched."""
-    files = []
+    files: list[Path] = []
     for source in given:
-        if source.file is None:
-            raise InputError(f"{source.path} is no file that could be rewritten", hint="leave --in-place out")
+        if source.file is None or not source.file.is_file():
+            raise InputError(
+                f"{printable(source.path)} is no file that could be rewritten", hint="leave --in-place out"
+            )
         path = source.file.resolve()
-        if _backup(path).exists():
-            raise InputError(f"{_backup(path)} exists already: the original would be lost", hint="move it away first")
+        if path in files:
+            raise InputError(f"{printable(str(path))} is given twice", hint="one of the names may be a link to it")
+        if os.path.lexists(_backup(path)):
+            raise InputError(
+                f"{printable(str(_backup(path)))} exists already: the original would be lost", hint="move it away first"
+            )
         files.append(path)
     return files
 
@@ -75,7 +81,7 @@ def rewrite(path: Path, text: str) -> None:
     try:
         _keep(path, backup)
     except OSError as error:
-        raise InputError(f"cannot keep the original as {backup}: {error.strerror}") from error
+        raise InputError(f"cannot keep the original as {printable(str(backup))}: {error.strerror}") from error
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -90,7 +96,7 @@ def rewrite(path: Path, text: str) -> None:
             raise
     except OSError as error:
         backup.unlink(missing_ok=True)  # `path` is as it was
-        raise InputError(f"cannot write {path}: {error.strerror}; it is as it was") from error
+        raise InputError(f"cannot write {printable(str(path))}: {error.strerror}; it is as it was") from error
 
 
 def _keep(path: Path, backup: Path) -> None:
@@ -100,8 +106,14 @@ def _keep(path: Path, backup: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
+        data = path.read_bytes()
         with backup.open("xb") as stream:
-            stream.write(path.read_bytes())
+            try:
+                stream.write(data)
+                stream.flush()
+            except OSError:
+                backup.unlink(missing_ok=True)  # half of it would bar the way next time
+                raise
 
 
 def _backup(path: Path) -> Path:
@@ -111,4 +123,4 @@ def _backup(path: Path) -> Path:
 def _tell(source: sources.Source, fixed: Fixed) -> None:
     lines = [f"{source.path}: {change}" for change in fixed.changes] or [f"{source.path}: nothing to change"]
     left = formats.as_text(fixed.left, {source.path: fixed.text})
-    sys.stderr.write("".join(f"{printable(line)}\n" for line in lines) + left)
+    findings.tell("".join(f"{printable(line)}\n" for line in lines) + left)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -15,6 +16,7 @@ from phalanx.cli.values import file_or_stdout, whole
 from phalanx.errors import InputError
 from phalanx.names import TaskId
 from phalanx.tfconfig import Bodies, Cluster, Severity, TfConfig, check, cluster_from_hosts, parse, task_for_host
+from phalanx.tfconfig.quote import brief
 
 _SIZE = Group("The cluster", sort_key=1)
 _WHOSE = Group("Whose TF_CONFIG", sort_key=2)
@@ -74,14 +76,15 @@ def generate(
       export TF_CONFIG="$(phalanx generate cluster.json --host $(hostname))"
       phalanx generate cluster.json --all | phalanx agree -
     """
-    if sum(bool(given) for given in (task, host, all_, out)) > 1:
+    if sum(given not in (None, False) for given in (task, host, all_, out)) > 1:
         raise InputError("--task, --host, --all and --out exclude each other")
-    if cluster is not None and (workers is not None or ps or chief is not None or evaluator or hosts):
+    if cluster is not None and (workers is not None or ps or chief is not None or evaluator or hosts is not None):
         raise InputError(f"the cluster is in {cluster} already; counts and hosts are for a cluster made from them")
+    extra: Mapping[str, Any] = {}
     if cluster is not None:
-        made = _read(cluster)
+        made, extra = _read(cluster)
     elif workers is not None:
-        named = [name for name in (hosts or "localhost").split(",") if name.strip()]
+        named = [name for name in ("localhost" if hosts is None else hosts).split(",") if name.strip()]
         wanted = ps > 0 if chief is None else chief
         made = cluster_from_hosts(named, workers=workers, chief=wanted, ps=ps, evaluator=evaluator, port=port)
     else:
@@ -89,16 +92,17 @@ def generate(
     meant = strategy
     if strategy == "auto":
         meant = "ps" if made.jobs.get("ps") else "mwms"
-    bodies = Bodies(made, strategy=meant)
+    bodies = Bodies(made, strategy=meant, extra=extra)
     _prove(made, bodies, meant)
     if all_:
-        for one, body in bodies:
-            sys.stdout.writelines((str(one), "\t", body.head, body.tail, "\n"))
+        with findings.output() as stream:
+            for one, body in bodies:
+                stream.writelines((str(one), "\t", body.head, body.tail, "\n"))
     elif out is not None:
         written = _files(bodies, out)
-        sys.stderr.write(f"{written} file{'s' * (written != 1)} written into {out}\n")
+        findings.tell(f"{written} file{'s' * (written != 1)} written into {out}\n")
     else:
-        print(bodies.of(_whose(made, task, host)).text)
+        findings.write(bodies.of(_whose(made, task, host)).text + "\n")
     return 0
 
 
@@ -116,8 +120,8 @@ def _whose(cluster: Cluster, task: str | None, host: str | None) -> TaskId:
     return tasks[0]
 
 
-def _read(name: str) -> Cluster:
-    """The cluster of a TF_CONFIG, or a file that holds the value of `cluster` alone."""
+def _read(name: str) -> tuple[Cluster, Mapping[str, Any]]:
+    """The cluster of a TF_CONFIG and the keys beside it, or a file that holds the value of `cluster` alone."""
     (source, *more) = sources.read([name])
     if more:
         raise InputError(f"{name} holds {len(more) + 1} TF_CONFIGs; generate takes one cluster")
@@ -130,7 +134,7 @@ def _read(name: str) -> Cluster:
             f"{name} holds no cluster: {wrong[0].message if wrong else 'it is empty'}",
             hint='write {"cluster": {"worker": ["n1:2222", "n2:2222"]}}',
         )
-    return parsed.config.cluster
+    return parsed.config.cluster, parsed.config.extra
 
 
 def _prove(cluster: Cluster, bodies: Bodies, strategy: str) -> None:
@@ -153,9 +157,9 @@ def _files(bodies: Bodies, folder: Path) -> int:
     if str(folder) == "-":
         raise InputError("--out wants a folder", hint="--all prints everybody's, a line each")
     paths = {task: folder / f"{task.folder}.json" for task, _ in bodies}
-    there = next((path for path in paths.values() if path.exists()), None)
+    there = next((path for path in paths.values() if os.path.lexists(path)), None)
     if there is not None:
-        raise InputError(f"{there} exists already; nothing was written", hint="choose an empty folder")
+        raise InputError(f"{brief(str(there))} exists already; nothing was written", hint="choose an empty folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for task, body in bodies:
@@ -163,6 +167,7 @@ def _files(bodies: Bodies, folder: Path) -> int:
                 file.writelines((body.head, body.tail, "\n"))
     except OSError as error:
         raise InputError(
-            f"cannot write into {folder}: {error.strerror}", hint="name a folder that can be made or written to"
+            f"cannot write into {brief(str(folder))}: {error.strerror}",
+            hint="name a folder that can be made or written to",
         ) from error
     return len(paths)

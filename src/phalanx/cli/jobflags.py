@@ -32,7 +32,9 @@ class JobFlags:
     ps: Annotated[int | None, _number("How many parameter servers (0); implies one chief.", _SIZE)] = None
     chief: Annotated[bool | None, _flag("One chief beside the workers, or none.", _SIZE, negative="--no-chief")] = None
     evaluator: Annotated[bool, _flag("One evaluator beside the cluster.", _SIZE)] = False
-    workers_per_host: Annotated[int | None, _number("At most this many workers on a host (evenly spread).", _SIZE)] = None
+    workers_per_host: Annotated[int | None, _number("At most this many workers on a host (evenly spread).", _SIZE)] = (
+        None
+    )
     gpus_per_worker: Annotated[int | None, _number("GPUs each worker may see (all); 0 hides them.", _SIZE)] = None
     hosts: Annotated[int | None, _number("Hosts to start on (1); on one machine they are simulated.", _PLACE)] = None
     on: Annotated[str | None, _flag("The engine (local).", _PLACE)] = None

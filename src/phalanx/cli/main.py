@@ -8,6 +8,7 @@ import sys
 import cyclopts
 
 import phalanx
+from phalanx.cli.arguments import usage
 from phalanx.cli.jobflags import delimit
 from phalanx.errors import PhalanxError
 
@@ -66,7 +67,9 @@ def app(*, brief: bool = False) -> cyclopts.App:
         group = cyclopts.Group(title, sort_key=number)
         for verb, summary in verbs.items():
             own = {"help": summary} if brief else {}
-            made.command(f"phalanx.cli.{verb}:{verb}", name=verb, group=group, help_epilogue="", **own)
+            made.command(
+                f"phalanx.cli.{verb}:{verb}", name=verb, group=group, help_epilogue="", usage=usage(verb), **own
+            )
     return made
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from phalanx.errors import InputError
+from phalanx.tfconfig.quote import brief, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +23,9 @@ STDIN = "-"
 
 #: No TF_CONFIG is larger: 10,000 tasks are some 300 kB. Protects from `phalanx check /dev/zero`.
 _LIMIT = 64 * 1024 * 1024
+
+#: Characters of a file's name that an error repeats.
+_NAME = 200
 
 #: A line as `phalanx generate --all` writes it.
 _STREAM = re.compile(r"(?P<task>[a-z][a-z0-9_-]*:[0-9]+)\t(?P<text>\{.*)")
@@ -59,6 +63,8 @@ def read(inputs: Sequence[str]) -> tuple[Source, ...]:
     if not inputs:
         return (Source(path=VARIABLE, text=_variable()),)
     for name in inputs:
+        if not name:
+            raise InputError("an INPUT is empty", hint="is a variable of your shell unset? `.` is this folder")
         if name.startswith("-") and name != STDIN:
             raise InputError(
                 f"unknown option {name}", hint="--help shows the options; a file of that name is ./" + name
@@ -75,16 +81,20 @@ def _variable() -> str | None:
 
 def _named(name: str) -> Iterator[Source]:
     if name == STDIN:
-        yield from _split(STDIN, _decode(sys.stdin.buffer.read(_LIMIT + 1), "standard input"))
+        yield from _split(STDIN, _stdin())
         return
     path = Path(name)
-    if path.is_dir():
-        for file in _folder(path):
+    try:
+        files = _folder(path) if path.is_dir() else None
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    if files is not None:
+        for file in files:
             yield from _split(str(file), _file(file), file)
         return
     if path.suffix in {".py", ".ipynb"}:
         raise InputError(
-            f"{name} is a script; this verb reads TF_CONFIG and does not look into scripts yet",
+            f"{printable(name)} is a script; this verb reads TF_CONFIG and does not look into scripts yet",
             hint="give a JSON file, a folder of them, or `-` for standard input",
         )
     yield from _split(name, _file(path), path)
@@ -97,7 +107,9 @@ def _folder(path: Path) -> list[Path]:
     ]
     files = [file for file in files if file.suffix == ".json"] or files
     if not files:
-        raise InputError(f"{path} holds no file", hint="a folder has one TF_CONFIG per node, such as worker_0.json")
+        raise InputError(
+            f"{printable(str(path))} holds no file", hint="a folder has one TF_CONFIG per node, such as worker_0.json"
+        )
     return sorted(files, key=_natural)
 
 
@@ -110,15 +122,33 @@ def _file(path: Path) -> str:
         with path.open("rb") as stream:
             data = stream.read(_LIMIT + 1)
     except OSError as error:
-        looks = "; to hand over the text itself, pipe it into `-`" if str(path).lstrip().startswith("{") else ""
-        raise InputError(f"cannot read {str(path)[:200]}: {error.strerror}{looks}") from error
-    return _decode(data, str(path))
+        raise _unreadable(str(path), error) from error
+    return _decode(data, printable(str(path)))
+
+
+def _stdin() -> str:
+    if sys.stdin is None:  # Python's answer to `<&-`
+        raise InputError("standard input is closed")
+    try:
+        data = sys.stdin.buffer.read(_LIMIT + 1)
+    except OSError as error:
+        raise InputError(f"cannot read standard input: {error.strerror}") from error
+    return _decode(data, "standard input")
+
+
+def _unreadable(name: str, error: OSError) -> InputError:
+    text = name.lstrip()[:1] in {"{", "["}
+    if text:
+        return InputError(f"cannot read the INPUT: {error.strerror}; to hand over the text itself, pipe it into `-`")
+    return InputError(f"cannot read {brief(name, _NAME)}: {error.strerror}")
 
 
 def _decode(data: bytes, name: str) -> str:
     """UTF-8, a byte order mark kept for `check` to find. Raises InputError on anything that is no text."""
     if len(data) > _LIMIT:
         raise InputError(f"{name} is larger than {_LIMIT // 1024 // 1024} MiB: that is no TF_CONFIG")
+    if data[:4] in {b"\xff\xfe\0\0", b"\0\0\xfe\xff"}:
+        raise InputError(f"{name} is written in UTF-32", hint=f"convert it: iconv -f UTF-32 -t UTF-8 {name}")
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise InputError(f"{name} is written in UTF-16", hint=f"convert it: iconv -f UTF-16 -t UTF-8 {name}")
     try:

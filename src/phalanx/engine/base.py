@@ -41,6 +41,18 @@ class Started(Protocol):
         """Why the place cannot go on (every process of ours is gone), or None. Cheap, may be asked often."""
         ...
 
+    def lost(self) -> dict[int, str]:
+        """Hosts whose agents are known to have ended, each with the reason. Cheap, may be asked often."""
+        ...
+
+    def finish(self, patience: float) -> None:
+        """The run has ended: wait up to `patience` seconds for what is ours to leave, then end it."""
+        ...
+
+    def kill(self) -> None:
+        """End everything of the run at once. Idempotent."""
+        ...
+
     def let_go(self) -> None:
         """Forget the run without ending it: what `--detach` and a closing launcher do. Idempotent."""
         ...

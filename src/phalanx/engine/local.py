@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,24 +25,35 @@ from phalanx.plan.wire import to_wire
 
 _LOOPBACK = "127.0.0.1"
 
+#: Seconds that a killed agent's reaper has to end its tasks.
+_REAPING = 2.0
+
 
 class LocalEngine:
     """See Engine. `--hosts 3` starts three agents that differ in all but the machine."""
 
     name = "local"
 
+    def __init__(self) -> None:
+        """Unpacks the agent where this version of it has not been used yet. Raises PlaceError."""
+        self._home = bundle.unpacked()
+
     def start(self, submission: Submission) -> LocalRun:
         """Starts the agents; the lead's socket listens before any of them runs, so nobody has to try twice."""
-        home = bundle.unpacked()
         listener = socket.create_server((_LOOPBACK, 0), backlog=2048)
+        agents: list[subprocess.Popen[bytes]] = []
         with listener:
             lead = f"{_LOOPBACK}:{listener.getsockname()[1]}"
             preview = bind(submission.outline, _preview_hosts(submission), run=submission.run, generation=1)
-            agents = [
-                _start_agent(home, submission, preview, host=host, lead=lead, listener=listener if host == 0 else None)
-                for host in range(submission.outline.hosts)
-            ]
-        return LocalRun(lead=lead, agents=agents)
+            run = LocalRun(lead=lead, folder=submission.folder, agents=agents)
+            try:
+                for host in range(submission.outline.hosts):
+                    carried = listener if host == 0 else None
+                    agents.append(_start_agent(self._home, submission, preview, host=host, lead=lead, listener=carried))
+            except PlaceError:
+                run.kill()
+                raise
+        return run
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,20 +61,98 @@ class LocalRun:
     """See Started."""
 
     lead: str
+    folder: Path
     agents: list[subprocess.Popen[bytes]]
+
+    def lost(self) -> dict[int, str]:
+        """The hosts whose agents have ended, each with its exit code and the last line of its log."""
+        return {
+            host: f"its agent has ended with {_code(agent.returncode)}{self._last_word(host)}"
+            for host, agent in enumerate(self.agents)
+            if agent.poll() is not None
+        }
 
     def broken(self) -> str | None:
         """The agents have all ended, and say why in `agents/*.log`."""
-        codes = [agent.poll() for agent in self.agents]
-        if any(code is None for code in codes):
+        lost = self.lost()
+        if len(lost) < len(self.agents):
             return None
-        return f"every agent has ended (exit codes {', '.join(map(str, codes))})"
+        return "; ".join(f"host {host}: {why}" for host, why in lost.items())
 
     def let_go(self) -> None:
         """Closes the pipe; an attached agent 0 takes that as a graceful stop, a detached one never had it."""
         for agent in self.agents:
             if agent.stdin is not None and not agent.stdin.closed:
                 agent.stdin.close()
+
+    def finish(self, patience: float) -> None:
+        """The run has ended: its agents leave by themselves. Those still there after `patience` seconds are killed."""
+        deadline = time.monotonic() + patience
+        while any(agent.poll() is None for agent in self.agents) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.kill()
+
+    def kill(self) -> None:
+        """End every agent that still lives, and with it its tasks, its reaper and the lead it carries."""
+        living = [agent for agent in self.agents if agent.poll() is None]
+        children = [child for agent in living for child in _children(agent.pid)]
+        for agent in living:
+            agent.kill()
+        for agent in living:
+            agent.wait()
+        # A reaper ends its tasks and itself; one that is frozen cannot, and its tasks go with it.
+        deadline = time.monotonic() + _REAPING
+        while any(map(_lives, children)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for child in children:
+            child.kill()
+
+    def _last_word(self, host: int) -> str:
+        try:
+            lines = (self.folder / "agents" / f"{host}.log").read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f": {said}" if said else ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Process:
+    """A process that is not our child, known by its number and its start: a number alone may be used again."""
+
+    pid: int
+    started: str
+
+    def kill(self) -> None:
+        """SIGKILL, where it is still the same."""
+        if _lives(self):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[_Process]:
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [_Process(pid=int(child), started=_start_of(int(child))) for child in found]
+
+
+def _lives(process: _Process) -> bool:
+    return process.started != "" and _start_of(process.pid) == process.started
+
+
+def _start_of(pid: int) -> str:
+    """Field 22 of /proc/PID/stat; empty for a process that is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def _code(number: int) -> str:
+    return f"exit code {number}" if number >= 0 else f"signal {-number}"
 
 
 def _preview_hosts(submission: Submission) -> list[Host]:

@@ -45,12 +45,13 @@ class Follower:
         view: View,
         *,
         broken: Callable[[], str | None] = lambda: None,
+        alive: Callable[[], bool] = lambda: False,
         poll: float = POLL,
         ask: float = ASK,
     ) -> None:
         """`broken` says why nobody leads the run any more, or None; it is asked every `ask` seconds at most."""
         self._folder, self._view, self._broken = folder, view, broken
-        self._poll, self._every = poll, ask
+        self._poll, self._every, self._alive = poll, ask, alive
         self._tail = Tail(folder.events)
         self._state = RunState()
         self._asked = time.monotonic()

@@ -160,7 +160,9 @@ def _colons(rest: str, host: str, port: str) -> Fault:
     if not _v6(rest) and not _v6(host):
         return Fault("address-host", f"{shown(rest)} has more than one colon")
     message = f"{shown(rest)} is IPv6 without brackets: where it ends and the port begins is anybody's guess"
-    right = f"write {shown(f'[{host}]:{port}')}, if {port} is the port" if _v6(host) else f"write {shown(f'[{rest}]:2222')}"
+    right = (
+        f"write {shown(f'[{host}]:{port}')}, if {port} is the port" if _v6(host) else f"write {shown(f'[{rest}]:2222')}"
+    )
     return Fault("address-ipv6-bare", message, right)
 
 

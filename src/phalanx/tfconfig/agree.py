@@ -141,7 +141,8 @@ def agree(nodes: Mapping[str, Parsed]) -> tuple[Finding, ...]:
     The cluster that most nodes have is the reference (the first of them where votes are even). Found are: a node whose
     text cannot be read or has no cluster, another address, type, size or order (R62: order matters), a task claimed
     twice, by nobody or that the cluster does not have (R19), a node that names no task (R28). Key order and white space
-    are no difference, nor is an evaluator that alone sees itself (R03), nor a sparse part of a ps job's cluster (R12). Time and memory O(total size).
+    are no difference, nor is an evaluator that alone sees itself (R03) or the sparse part of a ps job's cluster (R12).
+    Time and memory O(total size).
     """
     findings: list[Finding] = []
     seen: list[_Node] = []

@@ -104,7 +104,7 @@ def _written(value: Any, like: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    return json.dumps(character)[1:-1]
+    return json.dumps(character)[1:-1] if ord(character) > ord("\x7f") else f"\\u{ord(character):04x}"
 
 
 def _rename(written: _Object, names: Mapping[str, str]) -> None:

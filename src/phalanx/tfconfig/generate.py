@@ -11,6 +11,7 @@ from phalanx.names import TaskId, join_host_port
 from phalanx.tfconfig.address import read
 from phalanx.tfconfig.bodies import Bodies
 from phalanx.tfconfig.model import Cluster
+from phalanx.tfconfig.quote import brief, shown
 
 _SHOWN = 8
 _MAX_PORT = 65535
@@ -48,9 +49,10 @@ def task_for_host(cluster: Cluster, host: str) -> TaskId:
         return found[0]
     if found:
         told = _several([str(task) for task in found])
-        raise InputError(f"{host} has {len(found)} tasks: {told}", hint="say which one with --task TYPE:INDEX")
+        raise InputError(f"{brief(host)} has {len(found)} tasks: {told}", hint="say which one with --task TYPE:INDEX")
     raise InputError(
-        f"no task is on {host}; the cluster is on {_several(list(hosts))}", hint="is it another name of the host?"
+        f"no task is on {brief(host)}; the cluster is on {_several(list(hosts))}",
+        hint="is it another name of the host?",
     )
 
 
@@ -100,7 +102,7 @@ def _place(host: str, port: int) -> tuple[str, int]:
     wrong = [fault for fault in address.faults if fault.id not in {"address-ipv6", "address-underscore"}]
     if wrong or address.port is None:
         why = wrong[0].message if wrong else "it has no port"
-        raise InputError(f"{host!r} is no host: {why}", hint="write a name, an IP address, or name:port")
+        raise InputError(f"{shown(host)} is no host: {why}", hint="write a name, an IP address, or name:port")
     return address.host, address.port
 
 
@@ -116,4 +118,6 @@ def _short(name: str) -> str:
 
 
 def _several(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    return ", ".join(brief(name) for name in names[:_SHOWN]) + (
+        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    )

@@ -175,7 +175,7 @@ class Reader:
             if key in seen:
                 # Finding a line counts newlines: enough places for people, never O(N²) for a hostile file.
                 first = self._where(seen[key]) if len(self.complaints) < _LOCATED else "an earlier place"
-                message = f'{shown(key, 60)} is written twice; only this one counts, not the one at {first}'
+                message = f"{shown(key, 60)} is written twice; only this one counts, not the one at {first}"
                 self.complain("json-duplicate-key", start, end, message)
             seen[key] = start
             self._colon(end)
@@ -284,7 +284,9 @@ class Reader:
             self.complain("json-constant", at, self.pos, f"{word} is no JSON, though Python reads it")
             return CONSTANTS[word]
         if number and not number["float"]:
-            self.complain("json-number", at, self.pos, f"a number of {len(word):,} digits, which Python refuses to read")
+            self.complain(
+                "json-number", at, self.pos, f"a number of {len(word):,} digits, which Python refuses to read"
+            )
             return -(2**63) if word[0] == "-" else 2**63
         if number or (len(word) <= _MAX_DIGITS and _ALMOST_NUMBER.fullmatch(word) and any(c.isdigit() for c in word)):
             self.complain("json-number", at, self.pos, "no JSON writes a number like this")

@@ -48,7 +48,7 @@ def _unknown(case: Case) -> Iterator[Hit]:
 
 def _unknown_hit(kind: str, pointer: str, *, key: bool) -> Hit:
     meant = stands_for(kind)
-    message = f'{shown(kind, 40)} is no task type of TensorFlow' + (f'; did you mean "{meant}"?' if meant else "")
+    message = f"{shown(kind, 40)} is no task type of TensorFlow" + (f'; did you mean "{meant}"?' if meant else "")
     beside = "take it out of the cluster: an extra role is started beside it"
     fix = f'write "{meant}", on all nodes alike' if meant else beside
     return Hit(pointer, message, fix, key=key)

@@ -1,0 +1,47 @@
+"""What each verb takes besides its flags: how `--help` names it, and what a shell completes there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+#: A script with words of its own, files, runs of this user, or nothing that a shell could know.
+Completes = Literal["script", "files", "runs", "nothing"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Arguments:
+    """The positional words of a verb."""
+
+    #: As in its usage line; the table below that line explains the same names.
+    shown: str
+    completes: Completes
+
+
+_INPUTS = Arguments(shown="[INPUT...]", completes="files")
+_RUN = Arguments(shown="[RUN]", completes="runs")
+
+ARGUMENTS = {
+    "run": Arguments(shown="COMMAND...", completes="script"),
+    "plan": Arguments(shown="COMMAND...", completes="script"),
+    "init": Arguments(shown="SCRIPT [ARGS...]", completes="files"),
+    "schema": Arguments(shown="", completes="nothing"),
+    "ps": _RUN,
+    "logs": Arguments(shown="[RUN] [TASK...]", completes="runs"),
+    "events": _RUN,
+    "report": _RUN,
+    "attach": _RUN,
+    "stop": _RUN,
+    "check": _INPUTS,
+    "explain": _INPUTS,
+    "fix": _INPUTS,
+    "agree": Arguments(shown="INPUT...", completes="files"),
+    "generate": Arguments(shown="[CLUSTER]", completes="files"),
+    "completion": Arguments(shown="SHELL", completes="nothing"),
+}
+
+
+def usage(verb: str) -> str:
+    """The line that `phalanx VERB --help` begins with."""
+    options = "" if verb in ("schema", "completion") else "[OPTIONS]"
+    return " ".join(filter(None, ("Usage: phalanx", verb, options, ARGUMENTS[verb].shown))) + "\n"
