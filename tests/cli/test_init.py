@@ -59,3 +59,14 @@ def test_init_into_a_folder_that_is_not_there_says_so(folder):
 def test_schema_prints_json(capsys):
     assert schema() == 0
     assert json.loads(capsys.readouterr().out)["title"] == "phalanx job"
+
+
+def test_a_file_written_into_another_folder_starts_where_it_was_asked_for(folder):
+    (folder / "jobs").mkdir()
+    assert init("train.py", output=folder / "jobs" / "small.yaml") == 0
+    assert load(folder / "jobs" / "small.yaml").job.folder == ".."
+
+
+def test_a_file_written_here_names_no_folder(folder):
+    assert init("train.py") == 0
+    assert load(folder / "job.yaml").job.folder is None

@@ -153,6 +153,21 @@ def test_a_task_that_the_run_does_not_have(folder: RunFolder):
     assert wrong.value.hint == "it has worker:0, worker:1"
 
 
+@pytest.mark.parametrize("number", ["7", "0", "-1"])
+def test_a_generation_that_the_run_has_not_had(folder: RunFolder, tmp_path: Path, number: str):
+    with pytest.raises(InputError, match="digits-1130-070000 has generation 1 only"):
+        phalanx("logs", "--generation", number)
+    running(run=folder.run).at(8).bound(port=30000).started().write(tmp_path / "runs")
+    with pytest.raises(InputError, match="digits-1130-070000 has generations 1 to 2"):
+        phalanx("logs", "--generation", number)
+
+
+def test_a_word_with_a_colon_that_is_no_task(folder: RunFolder):
+    with pytest.raises(InputError, match="'worker:x' is no task") as wrong:
+        phalanx("logs", "last", "worker:x")
+    assert "TYPE:INDEX" in (wrong.value.hint or "")
+
+
 def test_two_runs_and_unknown_runs(folder: RunFolder):
     with pytest.raises(InputError, match="'digits' and 'ctr' both look like a run"):
         phalanx("logs", "digits", "ctr")

@@ -35,14 +35,14 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def phalanx(monkeypatch, capsys):
+def phalanx(monkeypatch, capfd):
     """Runs the command line; returns exit code, standard output, standard error."""
 
     def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["phalanx", *words])
         with pytest.raises(SystemExit) as ended:
             main.main()
-        said = capsys.readouterr()
+        said = capfd.readouterr()
         return int(ended.value.code or 0), said.out, said.err
 
     return call
@@ -139,7 +139,7 @@ def test_flags_may_follow_a_job_file_which_has_none_of_its_own(phalanx, folder):
     ("words", "said"),
     [
         (["--wokers", "2", "train.py"], "Did you mean --workers?"),
-        (["--workers", "two", "train.py"], '--workers: unable to convert "two" into int'),
+        (["--workers", "two", "train.py"], "--workers: must be a whole number, not two"),
         (["--workers", "-2", "train.py"], "--workers: must be at least 0, not -2"),
         (["--workers"], "--workers"),
         ([], "nothing to run"),
@@ -175,6 +175,41 @@ def test_every_flag_of_the_job_has_its_word_on_the_command_line():
 def test_run_knows_where_its_flags_end_without_being_told_them_twice():
     words = ["run", "--runs", "elsewhere", "--detach", "train.py", "--detach"]
     assert jobflags.delimit(main.app(), words) == [*words[:4], "--", *words[4:]]
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--epochs", "After a job.yaml come flags of phalanx; the script's arguments belong in its `command:`"),
+        ("--wokers", "did you mean --workers?"),
+    ],
+)
+def test_a_flag_of_the_script_after_a_job_file_is_told_where_it_belongs(phalanx, folder, verb, flag, said):
+    (folder / "job.yaml").write_text("command: [train.py]\n")
+    code, out, err = phalanx(verb, "job.yaml", flag, "3")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"phalanx: {flag} is no flag of phalanx\n")
+    assert said.lower() in err.lower()
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_too_few_gpus_are_wrong_input_and_leave_no_run_behind(phalanx, folder, monkeypatch, verb):
+    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: 0)
+    code, out, err = phalanx(verb, "--gpus-per-worker", "1", "train.py")
+    assert (code, out) == (2, "")
+    assert err.startswith("phalanx: worker:0 wants 1 GPU; box has none\n  leave --gpus-per-worker out")
+    assert not (folder / "runs").exists()
+
+
+def test_a_plan_says_where_the_commands_of_a_job_file_start(phalanx, folder, monkeypatch):
+    (folder / "job.yaml").write_text("command: [train.py]\n")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    code, out, _ = phalanx("plan", "../job.yaml")
+    assert code == 0
+    assert f"folder       {folder} (commands start and relative paths begin here)" in out
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class Said(NamedTuple):
 
 
 @pytest.fixture
-def phalanx(monkeypatch, capsys, tmp_path) -> Callable[..., Said]:
+def phalanx(monkeypatch, capfd, tmp_path) -> Callable[..., Said]:
     """Run a verb as `main` does, in an empty folder, without a proxy."""
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
@@ -41,7 +41,7 @@ def phalanx(monkeypatch, capsys, tmp_path) -> Callable[..., Said]:
             monkeypatch.setenv("TF_CONFIG", tf_config)
         with pytest.raises(SystemExit) as left:
             main()
-        out, err = capsys.readouterr()
+        out, err = capfd.readouterr()
         return Said(left.value.code, out, err)
 
     return run
@@ -392,7 +392,7 @@ def test_generate_all_and_agree_are_made_for_each_other(phalanx):
 
 def test_generate_out_writes_a_file_each_and_never_over_one(phalanx, tmp_path):
     words = ("generate", "--workers", "2", "--hosts", "a,b", "--out", "nodes")
-    assert phalanx(*words) == Said(0, "", "")
+    assert phalanx(*words) == Said(0, "", "2 files written into nodes\n")
     files = sorted((tmp_path / "nodes").iterdir())
     assert [file.name for file in files] == ["worker_0.json", "worker_1.json"]
     assert phalanx("agree", "nodes").code == 0

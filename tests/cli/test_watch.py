@@ -15,7 +15,9 @@ import pytest
 from builders import History, killed, running
 from phalanx.cli.main import app
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
+from phalanx.names import TaskId
 from phalanx.observe import follow
+from phalanx.protocol import people
 from phalanx.records.folder import RunFolder
 from phalanx.records.index import Entry, Index
 
@@ -118,12 +120,12 @@ def test_ps_tells_running_ended_and_lost_apart(begin: Begin, capsys: pytest.Capt
     folder = begin(running(run="ctr-1130-080000"), lead=True)
     assert phalanx("ps") == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [row[:3] for row in rows] == [
-        ["run", "state", "tasks"],
-        ["old-1101-070000", "lost", "0/2"],  # what has no end is shown whatever its age
-        ["lost-1130-070000", "lost", "0/2"],
-        ["digits-1130-070000", "failed", "0/2"],
-        ["ctr-1130-080000", "running", "2/2"],
+    assert [row[:4] for row in rows] == [
+        ["run", "state", "tasks", "age"],
+        ["old-1101-070000", "lost", "2", "lost"],  # what has no end is shown whatever its age
+        ["lost-1130-070000", "lost", "2", "lost"],
+        ["digits-1130-070000", "failed", "1", "victim,"],
+        ["ctr-1130-080000", "running", "2/2", "running"],
     ]
     assert rows[-1][-1] == str(folder.path)
 
@@ -142,6 +144,38 @@ def test_ps_all_has_ended_and_deleted_runs_too(begin: Begin, capsys: pytest.Capt
     assert TOKEN not in captured.out
 
 
+def test_ps_shows_a_run_whose_folder_was_deleted_while_it_goes_on(begin: Begin, capsys: pytest.CaptureFixture[str]):
+    shutil.rmtree(begin(running(), lead=True).path)
+    assert phalanx("ps") == 0
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split()[:3] == ["digits-1130-070000", "running", "-"]
+    assert row.endswith("(folder gone)")
+    assert phalanx("ps", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["folder_gone"] is True
+
+
+def test_ps_shows_what_goes_on_at_the_end_and_nothing_else_on_request(begin: Begin, capsys: pytest.CaptureFixture[str]):
+    begin(running(run="ctr-1130-080000"), lead=True)
+    begin(killed())
+    assert phalanx("ps") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "run",
+        "digits-1130-070000",
+        "ctr-1130-080000",
+    ]
+    assert phalanx("ps", "--running") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["run", "ctr-1130-080000"]
+
+
+def test_a_finished_run_counts_what_is_done(begin: Begin, capsys: pytest.CaptureFixture[str]):
+    begin(running().at(9).exited("worker:0").succeeded().exited("worker:1").ended("succeeded", 0, "done"))
+    begin(running(run="ctr-1130-080000").at(3).exited("worker:1"), lead=True)
+    assert phalanx("ps") == 0
+    _, done, going = capsys.readouterr().out.splitlines()
+    assert "  2 done  " in done
+    assert "  1/2 running  " in going
+
+
 def test_ps_without_runs_says_so(capsys: pytest.CaptureFixture[str]):
     assert phalanx("ps") == 0
     captured = capsys.readouterr()
@@ -154,6 +188,7 @@ def test_ps_of_one_run_lists_its_tasks(begin: Begin, capsys: pytest.CaptureFixtu
     assert phalanx("ps", "last") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["digits-1130-070000", "running"]
+    assert lines[1] == ["task", "host", "state", "pid", "up", "silent", "address"]
     assert lines[2][:4] == ["worker:0", "n0", "running", "1000"]
     assert lines[3][:4] == ["worker:1", "n0", "succeeded", "-"]
     assert phalanx("ps", "digits", "--json") == 0
@@ -215,6 +250,14 @@ def test_events_skips_and_counts_what_it_cannot_read(begin: Begin, capsys: pytes
     assert "1 line of events.jsonl could not be read" in capsys.readouterr().err
 
 
+def test_a_run_whose_folder_is_gone_but_whose_lead_lives_can_be_ended(begin: Begin):
+    shutil.rmtree(begin(running(), lead=True).path)
+    for verb in ("attach", "report", "logs", "events"):
+        with pytest.raises(RunNotFoundError, match="the folder of digits-1130-070000 is gone") as wrong:
+            phalanx(verb)
+        assert wrong.value.hint == "its lead still answers: phalanx stop digits-1130-070000"
+
+
 # attach --------------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +265,21 @@ def test_attach_exits_as_the_run_did(begin: Begin, capsys: pytest.CaptureFixture
     begin(killed())
     assert phalanx("attach") == 1
     assert "digits-1130-070000 failed" in capsys.readouterr().out
+    assert phalanx("attach", "--json") == 1
+    assert capsys.readouterr().out == killed().text
+
+
+@pytest.mark.parametrize("how", [[], ["--quiet"]])
+def test_attach_to_a_run_that_has_ended_shows_its_report_alone(
+    begin: Begin, capsys: pytest.CaptureFixture[str], how: list[str]
+):
+    log = begin(killed()).log(TaskId("worker", 0), generation=1, attempt=1, stream="out")
+    log.parent.mkdir()
+    log.write_text("step\n" * 1000)
+    assert phalanx("attach", *how) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("digits-1130-070000 failed")
+    assert "worker:0 |" not in text
 
 
 def test_ctrl_c_detaches_and_says_so(begin: Begin, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -246,7 +304,7 @@ def test_stop_waits_and_says_what_became_of_each_task(begin: Begin, capsys: pyte
     assert phalanx("stop") == 0
     assert capsys.readouterr().out.splitlines() == [
         "  ending worker:0, worker:1 (TERM, then KILL after 10 s): stop requested by me",
-        "  worker:0 exited with code 143 (ended by SIGTERM) 0.4 s after it was told to",
+        "  worker:0 exited with code 143 (as a program leaves that handles SIGTERM) 0.4 s after it was told to",
         "  worker:1 ended by SIGKILL 10.0 s after it was told to",
         "digits-1130-070000 has ended: stopped, stopped on request (me)",
     ]
@@ -262,6 +320,39 @@ def test_stopping_a_run_that_has_ended_is_no_mistake(begin: Begin, capsys: pytes
     begin(killed())
     assert phalanx("stop", "digits") == 0
     assert "digits-1130-070000 has ended already: failed, worker:1 was killed" in capsys.readouterr().out
+
+
+def test_a_run_is_stopped_by_its_lead_alone_where_its_folder_was_deleted(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    folder = begin(running(), lead=True)
+    shutil.rmtree(folder.path)
+    asked = []
+    monkeypatch.setattr(people, "stop", lambda *_, **how: asked.append(how["hard"]))
+    assert phalanx("stop", "--no-wait") == 0  # the only one that goes on is found, too
+    assert "is being stopped; its folder is gone" in capsys.readouterr().out
+    monkeypatch.setattr(people, "state", Answers("stopping"))
+    assert phalanx("stop", folder.run, "--now") == 0
+    assert "digits-1130-070000 has ended; its folder is gone" in capsys.readouterr().out
+    assert asked == [False, True]
+
+
+class Answers:
+    """A lead that answers so often, and then no more."""
+
+    def __init__(self, *phases: str) -> None:
+        self.phases = list(phases)
+
+    def __call__(self, *_: str) -> dict[str, str]:
+        if not self.phases:
+            raise people.LeadUnreachableError
+        return {"phase": self.phases.pop(0)}
+
+
+def test_a_run_without_folder_and_lead_has_nothing_to_stop(begin: Begin):
+    shutil.rmtree(begin(running()).path)
+    with pytest.raises(RunNotFoundError, match="no lead answers: nothing of it runs"):
+        phalanx("stop", "digits")
 
 
 def test_stop_without_a_name_wants_one_running_run(begin: Begin):

@@ -78,20 +78,30 @@ def folder(tmp_path):
     [
         ("trian.py", 0, "no such file: trian.py; did you mean train.py?"),
         ("python -u trian.py", 2, "no such file: trian.py; did you mean train.py?"),
-        ("nope/train.py", 0, "no such file: nope/train.py (and no folder nope)"),
-        ("python empty", 1, "empty is a folder without __main__.py"),
+        (
+            "nope/train.py",
+            0,
+            "no such file: nope/train.py; there is no folder nope either: name the file by a path that `ls` finds",
+        ),
+        ("python empty", 1, "empty is a folder without __main__.py; name the script in it"),
         ("./launch.sh", 0, "./launch.sh may not be executed; chmod +x ./launch.sh, or name its interpreter first"),
         ("launch.sh", 0, "no program `launch.sh` on PATH; for the file in this folder write ./launch.sh"),
-        ("./gone", 0, "no such file: ./gone; did you mean ./go?"),
+        ("empty", 0, "empty is a folder; name the script in it"),
+        ("/", 0, "/ is a folder; name the script in it"),
+        ("./og", 0, "no such file: ./og in FOLDER; name it by its path from there"),
+        ("./goo", 0, "no such file: ./goo; did you mean ./go?"),
+        ("zebra.py", 0, "no such file: zebra.py in FOLDER; name it by its path from there"),
+        ("/zebra.py", 0, "no such file: /zebra.py; `ls` that folder"),
+        ("zebra", 0, "no program `zebra` on PATH; install it, or write its path (a Python script ends in .py)"),
         ("train", 0, "no program `train` on PATH; did you mean train.py?"),
-        ("python", 0, "`python` reads its program from standard input, which tasks do not have"),
-        ("python -", 0, "`python -` reads its program from standard input, which tasks do not have"),
+        ("python", 0, "`python` reads its program from standard input, which tasks do not have; name a script"),
+        ("python -", 0, "`python -` reads its program from standard input, which tasks do not have; name a script"),
         ("python -m", 1, "`-m` wants a word after it"),
     ],
 )
 def test_what_will_not_start_is_said_before_it_does(folder, words, at, said):
     found = mistakes(words.split(), cwd=folder, path=str(folder))
-    assert found == [(at, said)]
+    assert found == [(at, said.replace("FOLDER", str(folder)))]
 
 
 @pytest.mark.parametrize(
@@ -104,14 +114,14 @@ def test_what_will_start_is_no_mistake(folder, words):
 
 def test_a_missing_interpreter_and_a_missing_script_are_both_said(folder):
     assert mistakes(["python9", "trian.py"], cwd=folder, path="") == [
-        (0, "no program `python9` on PATH"),
+        (0, "no program `python9` on PATH; install it, or write its path (a Python script ends in .py)"),
         (1, "no such file: trian.py; did you mean train.py?"),
     ]
 
 
 def test_a_script_that_cannot_be_read_is_said(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.R_OK)
-    assert mistakes(["train.py"], cwd=folder, path="") == [(0, "train.py cannot be read")]
+    assert mistakes(["train.py"], cwd=folder, path="") == [(0, "train.py cannot be read; ls -l train.py shows who may")]
 
 
 def test_an_empty_first_word_is_a_mistake(folder):

@@ -46,7 +46,7 @@ def test_a_script_and_flags_need_no_file(say, folder):
     assert outline.roles[0].command == (str(folder / "venv/bin/python"), "train.py", "--epochs", "3")
     assert outline.interpreter.tensorflow == "2.21.0"
     assert (outline.name, outline.cwd, notes) == ("train", str(folder), ())
-    assert text == 'command: [train.py, "--epochs", "3"]\nroles:\n  worker:\n    count: 2\n'
+    assert text == f'command: [train.py, "--epochs", "3"]\nfolder: {folder}\nroles:\n  worker:\n    count: 2\n'
 
 
 def test_one_word_that_ends_in_yaml_is_a_job_file_and_flags_override_it(say, folder):
@@ -178,3 +178,143 @@ def test_a_secret_in_the_environment_is_advised_at_its_line(say, folder):
     (folder / "job.yaml").write_text("command: [train.py]\nroles: {worker: {count: 2}}\nenv:\n  API_TOKEN: abc123\n")
     [note] = say("job.yaml").notes
     assert (note.id, note.path, note.place.line, note.place.column) == ("job-secret-in-env", "job.yaml", 4, 3)
+
+
+@pytest.fixture
+def elsewhere(folder):
+    """A job file in a folder of its own, and a subfolder to stand in."""
+    (folder / "job" / "scripts").mkdir(parents=True)
+    (folder / "job" / "scripts" / "train.py").touch()
+    (folder / "job" / "key").write_text("hunter2\n")
+    (folder / "job" / "job.yaml").write_text(
+        "command: [scripts/train.py]\nroles: {worker: {count: 2}}\ncheckpoint: ckpt\noutputs: [model.keras]\n"
+        "secrets: [{name: key, env: KEY, from: {file: key}}]\n"
+    )
+    return folder / "job"
+
+
+@pytest.mark.parametrize(("cwd", "file"), [("job", "job.yaml"), (".", "job/job.yaml"), ("job/scripts", "../job.yaml")])
+def test_a_job_file_means_the_same_wherever_it_is_called_from(folder, elsewhere, cwd, file):
+    """As Compose does: commands start in the folder of the file, and every relative path of it begins there."""
+    environ = {"VIRTUAL_ENV": str(folder / "venv"), "PATH": "/usr/bin:/bin"}
+    outline = declare((file,), Flags(), cwd=folder / cwd, environ=environ).outline
+    assert (outline.cwd, outline.checkpoint) == (str(elsewhere), str(elsewhere / "ckpt"))
+    assert (outline.outputs, outline.secrets[0].source) == (("model.keras",), f"file:{elsewhere}/key")
+
+
+def test_what_a_job_file_names_is_looked_for_beside_it(say, folder, elsewhere):
+    (elsewhere / "job.yaml").write_text("command: [train.py]\n")
+    [said] = refused(say, "job/job.yaml")
+    assert said == f"job/job.yaml:1:11: no such file: train.py in {elsewhere}; name it by its path from there"
+
+
+def test_paths_in_flags_stay_the_users_own_beside_a_file_from_elsewhere(say, folder, elsewhere):
+    (folder / "bare" / "bin").mkdir(parents=True)
+    (folder / "bare" / "pyvenv.cfg").write_text("version = 3.11.7\n")
+    (folder / "bare" / "bin" / "python").touch(0o755)
+    outline = say("job/job.yaml", checkpoint="here", python="bare").outline
+    assert (outline.cwd, outline.checkpoint) == (str(elsewhere), str(folder / "here"))
+    assert outline.interpreter.path == str(folder / "bare" / "bin" / "python")
+
+
+def test_a_job_file_may_start_its_commands_in_another_folder(say, folder, elsewhere):
+    (elsewhere / "job.yaml").write_text("command: [train.py]\nfolder: ..\n")
+    assert say("job/job.yaml").outline.cwd == str(folder)
+    (elsewhere / "job.yaml").write_text("command: [train.py]\nfolder: nope\n")
+    assert refused(say, "job/job.yaml") == [
+        f"job/job.yaml:2:1: there is no folder {elsewhere}/nope; make it, or name another"
+    ]
+
+
+def test_the_record_of_a_declaration_says_the_same_from_where_it_lies(say, folder, elsewhere):
+    """A run keeps its job.yaml in its own folder; started again from there it must mean what it meant."""
+    for tokens in (("job/job.yaml",), ("train.py", "--epochs", "3")):
+        declared = say(*tokens, workers=2, checkpoint="ckpt")
+        (folder / "record").mkdir(exist_ok=True)
+        (folder / "record" / "job.yaml").write_text(declared.text)
+        again = say("record/job.yaml").outline
+        assert (again.cwd, again.checkpoint, again.secrets) == (
+            declared.outline.cwd,
+            declared.outline.checkpoint,
+            declared.outline.secrets,
+        )
+
+
+@pytest.mark.parametrize(
+    ("flags", "there", "said"),
+    [
+        ({"workers": 1}, 0, "worker:0 wants 1 GPU; box has none"),
+        ({"workers": 2}, 1, "worker:1 wants 1 GPU; box has 1, and 1 of them taken"),
+        ({"workers": 1, "hosts": 1, "gpus_per_worker": 4}, 2, "worker:0 wants 4 GPUs; box has 2"),
+    ],
+)
+def test_gpus_that_this_machine_does_not_have_are_wrong_input_before_anything_starts(
+    say, monkeypatch, flags, there, said
+):
+    monkeypatch.setattr("socket.gethostname", lambda: "box.example")
+    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: there)
+    with pytest.raises(InputError) as caught:
+        say("train.py", **{"gpus_per_worker": 1, **flags})
+    assert (str(caught.value), caught.value.exit_code) == (said, 2)
+    assert "--gpus-per-worker" in caught.value.hint
+
+
+def test_gpus_that_are_there_are_given(say, monkeypatch):
+    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: 2)
+    assert say("train.py", workers=2, gpus_per_worker=1).outline.roles[0].gpus == 1
+
+
+def test_hiding_every_gpu_needs_none(say, monkeypatch):
+    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: 0)
+    assert say("train.py", workers=2, gpus_per_worker=0).outline.roles[0].gpus == 0
+
+
+def test_a_range_of_one_port_is_told_why_it_is_too_small(say):
+    with pytest.raises(InputError, match=r"one a task now, and one a task for the restart") as caught:
+        say("train.py", workers=1, force_tf_config=True, ports="22000-22000")
+    assert caught.value.hint == "widen them to 22000-22001"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"hosts": 3, "workers": 2}, ["1 of 3 hosts stays idle: there are too few tasks; --hosts 2 is enough"]),
+        ({"hosts": 4, "workers": 2}, ["2 of 4 hosts stay idle: there are too few tasks; --hosts 2 is enough"]),
+        ({"hosts": 2, "workers": 2}, []),
+        ({"hosts": 2, "workers": 3}, []),
+    ],
+)
+def test_a_host_without_a_task_is_a_warning(say, flags, said):
+    notes = [note for note in say("train.py", **flags).notes if note.id == "job-idle-host"]
+    assert [f"{note.message}; {note.fix}".partition(", or")[0] for note in notes] == said
+
+
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_tf_config_in_the_environment_counts_as_not_set(say, value):
+    [note] = say("train.py", workers=2, environ={"TF_CONFIG": value}).notes
+    assert (note.id, note.message) == (
+        "job-tf-config-empty",
+        "TF_CONFIG is empty in your environment: that counts as not set",
+    )
+
+
+def test_nobody_to_train_is_answered_with_what_to_ask_for(say):
+    assert refused(say, "train.py", workers=0) == [
+        "--workers: no chief and no worker: nobody would train; ask for at least one: --workers 1, or --chief"
+    ]
+
+
+def test_the_scripts_words_after_a_job_file_are_told_where_they_belong(say, folder):
+    (folder / "job.yaml").write_text("command: [train.py]\n")
+    with pytest.raises(InputError) as caught:
+        say("job.yaml", "extra")
+    assert caught.value.hint == (
+        "after a job.yaml come flags of phalanx; the script's arguments belong in its `command:`"
+    )
+
+
+def test_a_folder_is_no_command(say, folder):
+    assert refused(say, str(folder)) == [f"{folder} is a folder; name the script in it"]
+    (folder / "x.yaml").mkdir()
+    with pytest.raises(InputError, match=r"x\.yaml is a folder, not a job file"):
+        say("x.yaml")

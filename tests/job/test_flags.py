@@ -44,7 +44,7 @@ def test_all_wrong_flags_are_named_at_once():
         apply(None, Flags(workers=-1, ports="80-90", start_timeout="soon", strategy="mwsm", name="A.B"), ("x.py",))
     assert [str(complaint) for complaint in caught.value.complaints] == [
         f"--name: may not be 'A.B': {FORM}",
-        '--strategy: is one of auto, mwms, ps, estimator, none, not the text "mwsm"; did you mean mwms?',
+        "--strategy: `mwsm` is none of auto, mwms, ps, estimator, none; did you mean mwms?",
         "--workers: must be at least 0, not -1",
         "--start-timeout: 'soon' is no duration; write 90 (seconds), 30s, 5m, 1h30m or 12:30:00",
         "--ports: '80-90' is no range of ports; write A-B with 1024 <= A <= B <= 65535, such as 22000-22099",

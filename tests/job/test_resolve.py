@@ -131,7 +131,9 @@ def test_too_few_hosts_are_refused_before_any_starts():
 
 
 def test_a_range_with_too_few_ports_is_refused_with_one_that_suffices():
-    with pytest.raises(InputError, match="22000-22004 are 5, and this job needs 6") as caught:
+    with pytest.raises(
+        InputError, match="22000-22004 are 5, and this job needs 6: one a task now, and one a task for the restart"
+    ) as caught:
         outline("ports: 22000-22004\nroles: {worker: {count: 3}}")
     assert "22000-22005" in (caught.value.hint or "")
 

@@ -9,6 +9,7 @@ import pytest
 
 from builders import History, killed, running
 from phalanx.events import Record
+from phalanx.observe import follow
 from phalanx.observe.follow import Follower, lost
 from phalanx.observe.standing import broken_after, standing
 from phalanx.protocol import people
@@ -67,10 +68,56 @@ def test_a_run_without_a_lead_ends_as_lost(tmp_path: Path):
     assert state.end is not None
     assert (state.end.exit_code, state.end.cause) == (
         3,
-        "its lead is gone and nobody wrote how it ended: every agent has ended",
+        "nobody wrote how it ended: every agent has ended",
     )
     assert {task.phase for task in state.tasks.values()} == {TaskPhase.LOST}
     assert view.phases == ["lost"]
+
+
+def test_a_lead_that_still_answers_may_write_the_end(tmp_path: Path):
+    folder = running().write(tmp_path)
+
+    def happens(look: int) -> None:
+        if look == 3:
+            folder.events.write_text(killed().text)
+
+    view = Witness(happens)
+    state = Follower(folder, view, broken=lambda: "agents gone", alive=lambda: True, poll=0.0, ask=0.0).run()
+    assert state.phase is RunPhase.FAILED
+    assert view.phases == ["running", "running", "running", "failed"]
+
+
+def test_a_lead_that_writes_no_end_is_not_awaited_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its disk was full when the run ended."""
+    folder = running().write(tmp_path)
+    now = 0.0
+    monkeypatch.setattr(follow.time, "monotonic", lambda: now)
+
+    def happens(look: int) -> None:
+        nonlocal now
+        now = look * follow.ENDING / 3
+
+    view = Witness(happens)
+    state = Follower(folder, view, broken=lambda: "agents gone", alive=lambda: True, poll=0.0, ask=0.0).run()
+    assert view.phases == ["running", "running", "running", "lost"]
+    assert state.end is not None
+    assert state.end.exit_code == 3
+    assert "agents gone; the lead still answers, but has written no end into" in state.end.cause
+    assert "is its disk full?" in state.end.cause
+
+
+def test_a_lost_run_says_what_its_agents_said_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = running(hosts=3).write(tmp_path)
+    folder.agents.mkdir()
+    for host in (0, 1):
+        folder.agent_log(host).write_text("Traceback\nOSError: [Errno 24] Too many open files\n")
+    folder.agent_log(2).write_text("lead of digits-1130-070000: running\n")
+    monkeypatch.setattr(people, "alive", lambda *_: False)
+    end = standing(entry(folder)).end
+    assert end is not None
+    assert end.cause.endswith(
+        "no lead answers at 127.0.0.1:9; an agent's last line: OSError: [Errno 24] Too many open files"
+    )
 
 
 def test_an_end_written_before_the_processes_went_is_the_end(tmp_path: Path):

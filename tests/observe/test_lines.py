@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import resource
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,80 @@ def test_a_flood_in_one_task_does_not_hide_another(tmp_path: Path, monkeypatch: 
     ended = running().at(9).exited().ended("succeeded", 0, "done")
     view.update(ended.state, [])
     assert out.getvalue().count("worker:0 | flood\n") == 1000
+
+
+def flooded(folder: RunFolder, task: str, size: int) -> bytes:
+    """Lines of 100 bytes with their number."""
+    data = b"".join(b"%098d\n\n" % n for n in range(size // 100))
+    wrote(folder, task, data)
+    return data
+
+
+def test_a_view_that_lags_goes_on_near_the_end_and_says_what_it_left_out(tmp_path: Path):
+    folder = running().write(tmp_path)
+    data = flooded(folder, "worker:0", 5 << 20)
+    wrote(folder, "worker:1", b"here\n")
+    out = io.StringIO()
+    view = LinesView(folder, out)
+    view.update(running().state, [])
+    lines = out.getvalue().splitlines()
+    assert lines[0] == (
+        "phalanx | 5.2 MB of worker:0's output left out here, it writes faster than can be shown; "
+        f"all of it: {folder.path}/logs/worker_0/g1.a1.out"
+    ).replace("phalanx |", "phalanx  |")
+    shown = [line.removeprefix("worker:0 | ") for line in lines if line.startswith("worker:0 | ")]
+    assert "\n".join(shown).encode() in data  # whole lines, the newest
+    assert int(shown[-2]) == len(data) // 100 - 1
+    assert lines[-1] == "worker:1 | here"
+    ended = running().at(9).exited().ended("succeeded", 0, "done")
+    view.update(ended.state, ended.records[-1:])
+    assert "run succeeded" in out.getvalue().splitlines()[-1]
+
+
+def test_at_the_end_a_flood_does_not_hold_the_report_up(tmp_path: Path):
+    """Two tasks wrote 100 MB each, and their launcher told of the end a minute late."""
+    folder = running().write(tmp_path)
+    for task in ("worker:0", "worker:1"):
+        flooded(folder, task, 3 << 20)  # less than what a look would skip
+    ticks = iter(range(1000))
+    output = logtail.RunOutput(folder, clock=lambda: next(ticks) * logtail.LAST_LOOK * 0.7)
+    chunks = list(output.new(running().state, last=True))
+    assert sum(len(chunk.data) + chunk.skipped for chunk in chunks) == 2 * (3 << 20) // 100 * 100
+    assert sum(len(chunk.data) for chunk in chunks) < 3 * logtail.STEP
+    assert {str(chunk.log.task) for chunk in chunks if chunk.skipped} == {"worker:0", "worker:1"}
+
+
+def test_a_look_ends_in_time_and_the_next_one_begins_where_it_ended(tmp_path: Path):
+    told = running(workers=8)
+    folder = told.write(tmp_path)
+    for task in told.tasks:
+        wrote(folder, str(task), b"here\n")
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += logtail.LOOK / 8
+        return now
+
+    output = logtail.RunOutput(folder, clock=clock)
+    looks = [[str(chunk.log.task) for chunk in output.new(told.state)] for _ in range(8)]
+    assert 0 < len(looks[0]) < 8
+    assert sorted(task for look in looks for task in look) == sorted(map(str, told.tasks))
+
+
+def test_a_folder_that_is_taken_away_harms_no_view(tmp_path: Path):
+    told = running()
+    folder = told.write(tmp_path)
+    wrote(folder, "worker:0", b"here\n")
+    view = LinesView(folder, io.StringIO())
+    file = GrowingFile(folder.log(TaskId("worker", 0), generation=1, attempt=1, stream="out"))
+    view.update(told.state, told.records)
+    shutil.rmtree(folder.path)
+    assert file.read() == b""
+    view.update(told.state, [])
+    out = io.StringIO()
+    LinesView(folder, out).close(killed().state)
+    assert "digits-1130-070000 failed" in out.getvalue()
 
 
 def test_many_tasks_do_not_need_as_many_open_files(tmp_path: Path):

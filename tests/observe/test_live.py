@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,7 @@ def wrote(folder: RunFolder, task: str, text: str, *, stream: str = "out") -> No
     path = folder.log(TaskId.parse(task), generation=1, attempt=1, stream=stream)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+    os.utime(path, (DAWN + 7, DAWN + 7))
 
 
 def test_a_running_job(tmp_path: Path, golden: Golden):
@@ -69,14 +71,44 @@ def test_the_picture_fits_any_terminal(tmp_path: Path, width: int, height: int):
     wrote(folder, "worker:0", "x" * 500)
     lines = Screen(folder, width=width, height=height).text(told).splitlines()
     assert len(lines) <= max(height - 1, 5)
-    wide = "worker:29  n0    running  0:00  "
+    wide = "worker:29  n0    running  0:00  silent  "
     assert all(len(line) <= max(width, len(wide)) for line in lines)
 
 
 def test_a_message_of_the_launcher_stands_under_the_table(tmp_path: Path):
     screen = Screen(running().write(tmp_path))
     screen.view.say("SIGINT: stopping all tasks")
-    assert screen.text(running()).splitlines()[-2] == "SIGINT: stopping all tasks"
+    assert screen.text(running()).splitlines()[-1] == "SIGINT: stopping all tasks"
+
+
+def test_once_a_stop_is_on_its_way_no_line_says_how_to_stop(tmp_path: Path):
+    told = running()
+    screen = Screen(told.write(tmp_path))
+    assert "Ctrl-C stops it" in screen.text(told)
+    assert "Ctrl-C stops it" not in screen.text(told.at(5).stop("me"))
+
+
+def test_a_standby_that_prints_before_it_has_its_identity_is_warming_up(tmp_path: Path):
+    told = history().at(1).joined()
+    folder = told.write(tmp_path)
+    wrote(folder, "worker:1", "importing\n", stream="err")
+    lines = Screen(folder).text(told).splitlines()
+    assert lines[2].split() == ["worker:0", "waiting"]
+    assert lines[3].split() == ["worker:1", "warming", "up", "importing"]
+
+
+def test_the_last_line_is_one_that_tells_something(tmp_path: Path):
+    told = running()
+    folder = told.write(tmp_path)
+    noise = "I0000 00:00:1796029155.054277   11370 cpu_feature_guard.cc:227] This TensorFlow binary is optimized\n"
+    wrote(folder, "worker:0", "epoch 1\n")
+    wrote(folder, "worker:0", noise, stream="err")
+    wrote(folder, "worker:1", noise, stream="err")
+    screen = Screen(folder, width=200)
+    assert "epoch 1" in screen.text(told)
+    assert screen.text(told).count("cpu_feature_guard") == 1  # where there is nothing else
+    wrote(folder, "worker:0", noise + noise, stream="err")
+    assert "epoch 1" in screen.text(told)
 
 
 def test_it_draws_four_times_a_second_and_only_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -119,5 +151,6 @@ def test_a_view_that_is_left_early_gives_the_terminal_back(tmp_path: Path):
     screen.view.update(told.state, [])
     screen.view.close(told.state)
     text = screen.out.getvalue()
-    assert text.index("\x1b[?25l") < text.index("\x1b[?25h") < text.rindex("\x1b[2K")
+    assert text.index("\x1b[?25l") < text.index("\x1b[?25h")
+    assert text.endswith("\x1b[?1049l")  # the table is gone
     assert "logs and records" not in text

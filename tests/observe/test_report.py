@@ -43,6 +43,50 @@ def test_a_run_that_succeeded(tmp_path: Path, golden: Golden):
     golden("observe/report_succeeded.txt", text_of(report, tmp_path))
 
 
+def test_a_success_in_which_tasks_fell_says_so(tmp_path: Path, golden: Golden):
+    told = running(workers=3).at(9).exited("worker:0").succeeded()
+    told.exited("worker:1", code=1, said=["Traceback", "KeyError: 'nope'"]).exited("worker:2", signal=11)
+    told.ended("succeeded", 0, "worker:0 exited with code 0")
+    report = made(told, tmp_path)
+    assert report.notes[0] == "warning: worker:1 exited with code 1 (KeyError: 'nope')"
+    assert report.notes[1] == "warning: worker:2 was killed by SIGSEGV (crashed in native code)"
+    assert report.next_steps == tuple(f"phalanx logs digits-1130-070000 worker:{n}" for n in (1, 2))
+    assert "warning: worker:1 exited" in text_of(report, tmp_path, brief=True)
+    golden("observe/report_warned.txt", text_of(report, tmp_path))
+
+
+def test_of_many_fallen_tasks_some_are_named_and_all_are_counted(tmp_path: Path):
+    told = running(workers=100).at(9).exited("worker:0").succeeded()
+    told.exited(*(f"worker:{n}" for n in range(1, 100)), code=1).ended("succeeded", 0, "done")
+    report = made(told, tmp_path)
+    assert len(report.notes) == 7
+    assert report.notes[-1] == "warning: 93 more tasks fell"
+
+
+def test_tasks_that_were_told_to_end_are_no_warning(tmp_path: Path):
+    told = running().at(9).exited("worker:0").succeeded().ordered("worker:1")
+    told.exited("worker:1", signal=15, stopped=True).ended("succeeded", 0, "done")
+    report = made(told, tmp_path)
+    assert (report.notes, report.next_steps) == ((), ())
+
+
+def test_last_lines_are_those_that_tell_something(tmp_path: Path):
+    noise = "I0000 00:00:1796029155.014306   11370 port.cc:153] oneDNN custom operations are on."
+    told = running().at(9).exited("worker:0", code=1, said=[noise] * 20).exited("worker:1", code=1, said=[noise])
+    told.culprit("worker:0", "worker:0 exited with code 1", "worker:1").ended("failed", 1, "worker:0 exited")
+    report = made(told, tmp_path, worker_0_err=f"{noise}\nKeyError: 'nope'\n" + f"{noise}\n" * 30)
+    assert report.tasks[0].last_lines == ("KeyError: 'nope'",)
+    assert report.tasks[1].last_lines == (noise,)
+
+
+def test_a_task_tells_when_it_wrote_last(tmp_path: Path):
+    made(running(), tmp_path, worker_1_out="x\n")
+    folder = RunFolder(tmp_path / "digits-1130-070000")
+    os.utime(folder.log(TaskId("worker", 1), generation=1, attempt=1, stream="out"), (DAWN + 5, DAWN + 5))
+    report = build_report(running().state, None, folder)
+    assert [task.wrote for task in report.tasks] == [None, DAWN + 5]
+
+
 def test_a_killed_worker_is_on_top_and_its_peer_a_victim(tmp_path: Path, golden: Golden):
     report = made(killed(), tmp_path, worker_1_out="epoch 1\nepoch 2\n")
     assert (report.culprit, report.victims, report.exit_code) == ("worker:1", ("worker:0",), 1)

@@ -29,7 +29,7 @@ HEAD_START = 0.3
 LAST_LINES, LINE_LENGTH = 20, 500
 
 #: Seconds between two looks at who listens: while tasks start, and while one takes its time.
-FIRST_LOOK, LONGEST_LOOK = 0.01, 0.5
+FIRST_LOOK, LONGEST_LOOK = 0.01, 1.0
 
 #: Seconds that the last output of an ended process has to arrive.
 DRAIN = 0.5

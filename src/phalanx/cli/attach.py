@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.streams import to_nowhere
 from phalanx.observe.follow import Follower
-from phalanx.observe.standing import ASK, broken_after
+from phalanx.observe.ink import Ink
+from phalanx.observe.report import render
+from phalanx.observe.standing import ASK, broken_after, standing
 from phalanx.observe.views import view_for
 from phalanx.records.index import LAST
+from phalanx.records.reader import read_plan
+from phalanx.records.report import build_report
+
+#: 128 + SIGPIPE, as a shell says it of one whose reader has gone: how the run ends is not known yet.
+_UNHEARD = 141
 
 
 def attach(
@@ -23,13 +32,18 @@ def attach(
 ) -> int:
     """Follow a run to its end, and exit as it does. Ctrl-C leaves it: the run goes on.
 
-    A run that has ended already is shown with its report.
+    A run that has ended already is shown by its report; `phalanx logs` has what its tasks wrote.
 
     Examples:
       phalanx attach
       phalanx attach digits-1130-073311 --quiet
     """
     entry = which.find(run)
+    if not json and (state := standing(entry)).phase.terminal:
+        report = build_report(state, read_plan(entry.files), entry.files)
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
+        sys.stdout.write(render(report, width=width, ink=Ink.of(sys.stdout), brief=quiet))
+        return state.end.exit_code if state.end else 0
     footer = f"Ctrl-C detaches, the run goes on; to end it: phalanx stop {entry.run}"
     view = view_for(entry.files, sys.stdout, quiet=quiet, json=json, footer=footer)
     try:
@@ -37,4 +51,7 @@ def attach(
     except KeyboardInterrupt:
         sys.stderr.write(f"\nphalanx: detached, the run goes on; again: phalanx attach {entry.run}\n")
         return 0
+    except BrokenPipeError:
+        to_nowhere()
+        return _UNHEARD
     return state.end.exit_code if state.end else 0

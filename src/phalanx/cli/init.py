@@ -51,7 +51,7 @@ def init(
         if at is not None and Path(words[at]).is_file()
         else ""
     )
-    text = starter(["python", *words] if at == 0 else words, strategy=strategy_in(source))
+    text = starter(["python", *words] if at == 0 else words, strategy=strategy_in(source), folder=_start(output))
     if str(output) == "-":
         sys.stdout.write(text)
         return 0
@@ -61,6 +61,15 @@ def init(
     except FileExistsError as wrong:
         raise InputError(f"{output} exists and stays as it is", hint="name another file: -o other.yaml") from wrong
     except OSError as wrong:
-        raise InputError(f"{output} cannot be written: {wrong.strerror}") from wrong
+        raise InputError(
+            f"{output} cannot be written: {wrong.strerror}", hint="name a file in a folder that is there: -o job.yaml"
+        ) from wrong
     print(f"{output} written; phalanx plan {output} shows what it would start")
     return 0
+
+
+def _start(output: Path) -> str:
+    """This folder, as seen from that of the file: what a job.yaml says is relative to the file."""
+    if str(output) == "-":
+        return "."
+    return os.path.relpath(Path.cwd(), os.path.realpath(output.parent))

@@ -8,7 +8,12 @@ from typing import Annotated, Literal
 import cyclopts
 
 from phalanx.cli.values import choice, whole
-from phalanx.job.flags import Flags
+from phalanx.errors import InputError
+from phalanx.job.flags import SUFFIXES, Flags
+from phalanx.job.nearest import nearest
+
+#: Answered by the command line itself.
+_ANSWERED = ("--help", "-h", "--version")
 
 _SIZE = cyclopts.Group("Size", sort_key=1)
 _PLACE = cyclopts.Group("Place", sort_key=2)
@@ -62,24 +67,38 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
 
     `words` are all words after `phalanx`. Which flags take a value is read from the verb itself. Words that have a
     `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
-    follow it.
+    follow it, and whatever else does is refused: InputError.
     """
     if words[:1] not in (["run"], ["plan"]):
         return words
     known = app[words[0]].assemble_argument_collection()
-    at = 1
+    at, job_file = 1, False
     while at < len(words):
         word = words[at]
         if word == "--":
             return words
         if not word.startswith("-") or word == "-":
-            return words if word.endswith((".yaml", ".yml", ".json")) else [*words[:at], "--", *words[at:]]
+            if not word.endswith(SUFFIXES):
+                return [*words[:at], "--", *words[at:]]
+            job_file = True
+            at += 1
+            continue
         at += 1
         option, equals, _ = word.partition("=")
         try:
             _, _, implied = known.match(option)
         except ValueError:
+            if job_file and option not in _ANSWERED:
+                raise _not_ours(option, known) from None
             continue  # cyclopts names it, with its nearest neighbour
         if not equals and implied is cyclopts.UNSET:
             at += 1
     return words
+
+
+def _not_ours(option: str, known: cyclopts.ArgumentCollection) -> InputError:
+    near = nearest(option, [name for argument in known for name in argument.names if name.startswith("-")])
+    hint = "after a job.yaml come flags of phalanx; the script's arguments belong in its `command:`"
+    return InputError(
+        f"{option} is no flag of phalanx", hint=f"did you mean {near}? {hint[0].upper()}{hint[1:]}" if near else hint
+    )

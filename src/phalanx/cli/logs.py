@@ -70,6 +70,7 @@ def logs(
         generation=generation,
         streams=("err",) if err else ("out",) if out or raw else _BOTH,
     )
+    chosen.check(state)
     start = parse_since(since, time.time()) if since is not None else None
     say = _printer(chosen.tasks, times=merged, names=merged or len(chosen.tasks) > 1, json=json)
     if follow:
@@ -94,6 +95,13 @@ class _Chosen:
     #: None for the newest.
     generation: int | None
     streams: tuple[str, ...]
+
+    def check(self, state: RunState) -> None:
+        """Raises InputError for a generation that the run has not had."""
+        newest = max(state.generation, *(log.generation for log in self.folder.log_files()), 1)
+        if self.generation is not None and not 1 <= self.generation <= newest:
+            has = "generation 1 only" if newest == 1 else f"generations 1 to {newest}"
+            raise InputError(f"{state.run or self.folder.run} has {has}", hint="without --generation: the newest")
 
     def files(self, state: RunState, task: TaskId | None = None) -> list[LogFile]:
         """Those that are there, and those that the newest attempt is about to make."""

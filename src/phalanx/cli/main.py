@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import traceback
 
 import cyclopts
 
 import phalanx
 from phalanx.cli.arguments import usage
 from phalanx.cli.jobflags import delimit
-from phalanx.errors import PhalanxError
+from phalanx.cli.streams import flushed, is_refusal, settle, unprinted
+from phalanx.errors import InputError, PhalanxError
 
 #: Verb → its one line in `phalanx --help`. The function of that name in `phalanx.cli.<verb>` is imported when called.
 VERBS = {
@@ -39,6 +40,9 @@ VERBS = {
         "completion": "Print the completion script for bash, zsh or fish.",
     },
 }
+
+#: 128 + SIGINT, as a shell says it.
+_INTERRUPTED = 130
 
 _EXAMPLES = """
 Examples:
@@ -74,27 +78,47 @@ def app(*, brief: bool = False) -> cyclopts.App:
 
 
 def main() -> None:
-    """Entry point. Exits with the verb's code; an error prints one line, its next step, and exits with its kind."""
-    words = sys.argv[1:]
+    """Entry point. Exits with the verb's code; an error prints one line, its next step, and exits with its kind.
+
+    `--debug` before the verb adds the traceback.
+    """
+    settle()
+    sys.exit(flushed(_call(sys.argv[1:])))
+
+
+def _call(words: list[str]) -> int:
     debug = "--debug" in words[:1]
     if debug:
         words = words[1:]
+    known = words[:1] in ([verb] for verbs in VERBS.values() for verb in verbs)
     try:
-        made = app(brief=words[:1] not in ([verb] for verbs in VERBS.values() for verb in verbs))
+        made = app(brief=not known)
         result = made(delimit(made, words), exit_on_error=False, print_error=False)
     except PhalanxError as wrong:
         if debug:
-            raise
-        sys.exit(_complain(wrong))
+            traceback.print_exc()
+        return _complain(wrong)
     except cyclopts.CycloptsError as wrong:
-        sys.stderr.write(f"phalanx: {wrong}\n  phalanx {' '.join(words[:1])} --help shows what it takes\n")
-        sys.exit(2)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return _complain(_misread(str(wrong), words[0] if known else ""))
+    except OSError as wrong:
+        if not is_refusal(wrong):
+            raise
+        return unprinted(wrong, 0)
+    except SystemExit as left:  # rich prints --help, and leaves so where its reader has gone
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        return 0
     except KeyboardInterrupt:
-        sys.exit(130)
-    sys.exit(result if isinstance(result, int) else 0)
+        return _INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def _misread(message: str, verb: str) -> InputError:
+    """Cyclopts' own words, without its list of some verbs, and with a hint only where they have none."""
+    message, *_ = message.partition(" Available commands:")
+    if verb:
+        return InputError(message, hint=f"phalanx {verb} --help shows what it takes")
+    return InputError(message, hint=None if "Did you mean" in message else "phalanx --help lists the verbs")
 
 
 def _complain(wrong: PhalanxError) -> int:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json as encoder
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.errors import PlaceError
 from phalanx.observe.ink import Ink
+from phalanx.observe.logtail import attempt_logs
 from phalanx.observe.standing import standing
 from phalanx.observe.table import columns
-from phalanx.observe.words import COLOURS, duration, host_name
+from phalanx.observe.words import COLOURS, duration, host_name, silent_for, standing_of
+from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
+from phalanx.records.lastwords import last_written
 from phalanx.records.reader import read_end
-from phalanx.states import RunState, TaskPhase
+from phalanx.states import TaskPhase
 
 #: Ended runs older than this are shown with --all only.
 RECENT = 24 * 3600.0
-#: What the state of a run is called whose folder is not there.
+#: What the state of a run is called whose folder is not there, and which nobody leads.
 GONE = "gone"
+_RUNNING = TaskPhase.RUNNING.value
+#: Phases that have a plainer word where they are counted.
+_WORDS = {TaskPhase.SUCCEEDED.value: "done"}
 #: How many leads are asked at once: one that hangs must not hide the others.
 _ASK_AT_ONCE = 8
 
@@ -35,19 +44,34 @@ class Line:
 
     entry: Entry
     state: str
-    running: int
-    total: int
+    #: Whether it goes on.
+    going: bool
+    #: How many tasks are in each phase, by `states.TaskPhase` value.
+    tasks: Mapping[str, int]
+    #: Whether its folder was deleted: then nothing but its lead tells of it.
+    gone: bool = False
+
+    @property
+    def counts(self) -> str:
+        """`1/2 running` of a run that goes on; `2 done`, `1 failed, 1 victim` of one that has ended."""
+        if self.gone:
+            return "-"
+        if self.going:
+            return f"{self.tasks.get(_RUNNING, 0)}/{sum(self.tasks.values())} running"
+        return ", ".join(f"{count} {_WORDS.get(phase, phase)}" for phase, count in self.tasks.items()) or "none"
 
     def to_json(self, now: float) -> dict[str, Any]:
         """For scripts; the token stays where it is."""
         return {
             "run": self.entry.run,
             "state": self.state,
-            "tasks_running": self.running,
-            "tasks_total": self.total,
+            "tasks": dict(self.tasks),
+            "tasks_running": self.tasks.get(_RUNNING, 0) if self.going else 0,
+            "tasks_total": sum(self.tasks.values()),
             "created": self.entry.created,
             "age": round(now - self.entry.created, 1),
             "folder": self.entry.folder,
+            "folder_gone": self.gone,
             "engine": self.entry.engine,
             "lead": self.entry.lead,
             "detached": self.entry.detached,
@@ -59,16 +83,18 @@ def ps(
     /,
     *,
     all_: Annotated[bool, Parameter(name=["--all", "-a"], negative=(), help="Ended runs of any age too.")] = False,
+    running: Annotated[bool, Parameter(negative=(), help="Only the runs that go on.")] = False,
     json: Annotated[bool, Parameter(negative=(), help="An array of runs for scripts.")] = False,
 ) -> int:
     """List this user's runs; with RUN, its tasks.
 
-    Runs that go on, and those that ended within a day. `lost` means that nobody leads it any more and no end was
-    written: nothing of it runs.
+    Runs that ended within a day, and below them those that go on. `lost` means that nobody leads it any more and no
+    end was written: nothing of it runs. `silent` is how long ago a running task last wrote anything.
 
     Examples:
       phalanx ps
       phalanx ps last
+      phalanx ps --running
       phalanx ps --all --json
     """
     now = time.time()
@@ -81,11 +107,14 @@ def ps(
         lines = list(pool.map(_line, entries))
     if not all_:
         lines = [line for line in lines if line.state != GONE]
+    if running:
+        lines = [line for line in lines if line.going]
+    lines.sort(key=lambda line: line.going)  # where the eye is, right above the prompt
     if json:
         print(encoder.dumps([line.to_json(now) for line in lines], indent=1))
         return 0
     if not lines:
-        sys.stderr.write("no runs; `phalanx ps --all` lists older ones too\n")
+        sys.stderr.write("no run goes on\n" if running else "no runs; `phalanx ps --all` lists older ones too\n")
         return 0
     ink = Ink.of(sys.stdout)
     head, *rows = columns(
@@ -99,23 +128,31 @@ def ps(
 
 def _line(entry: Entry) -> Line:
     if not entry.files.path.is_dir():
-        return Line(entry=entry, state=GONE, running=0, total=0)
+        phase = _led(entry)
+        return Line(entry=entry, state=phase or GONE, going=bool(phase), tasks={}, gone=True)
     state = standing(entry)
-    running = 0 if state.phase.terminal else _running(state)
-    return Line(entry=entry, state=state.phase.value, running=running, total=len(state.tasks))
+    phases = collections.Counter(task.phase.value for task in state.tasks.values())
+    return Line(entry=entry, state=state.phase.value, going=not state.phase.terminal, tasks=phases)
+
+
+def _led(entry: Entry) -> str:
+    """The phase of a run as its lead tells it; empty where none answers."""
+    if not entry.lead:
+        return ""
+    try:
+        return str(people.state(entry.lead, entry.token).get("phase", "running"))
+    except (PlaceError, ValueError):
+        return ""
 
 
 def _ended(entry: Entry) -> bool:
-    return not entry.files.path.is_dir() or read_end(entry.files) is not None
-
-
-def _running(state: RunState) -> int:
-    return sum(task.phase is TaskPhase.RUNNING for task in state.tasks.values())
+    return entry.files.path.is_dir() and read_end(entry.files) is not None
 
 
 def _row(line: Line, now: float) -> tuple[str, ...]:
     age = duration(now - line.entry.created)
-    return (line.entry.run, line.state, f"{line.running}/{line.total}", age, line.entry.folder)
+    folder = f"{line.entry.folder} (folder gone)" if line.gone else line.entry.folder
+    return (line.entry.run, line.state, line.counts, age, folder)
 
 
 def _tasks(entry: Entry, now: float, *, json: bool) -> int:
@@ -125,12 +162,16 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
     if json:
         print(encoder.dumps(build_report(state, None, entry.files).to_json()["tasks"], indent=1))
         return 0
-    rows = [("task", "host", "state", "pid", "up", "address")]
+    rows = [("task", "host", "state", "pid", "up", "silent", "address")]
     for task in state.tasks.values():
         up = duration((task.ended or now) - task.started) if task.started else "-"
         host = host_name(state, task.host) if task.host is not None else "-"
         pid = str(task.pid) if task.pid and not task.phase.over else "-"
-        rows.append((str(task.id), host, task.phase.value, pid, up, task.address or "-"))
+        wrote = last_written(attempt_logs(entry.files, task.id, max(task.generation, 1), task.attempt))
+        silent = silent_for(task, wrote, now)
+        word = standing_of(task, wrote=wrote is not None)
+        silence = "-" if silent is None else duration(silent)
+        rows.append((str(task.id), host, word, pid, up, silence, task.address or "-"))
     print(f"{entry.run} {state.phase.value}")
     for line in columns(rows, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000):
         print(f"  {line}")

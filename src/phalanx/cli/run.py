@@ -48,6 +48,7 @@ def run(
     from phalanx.job.declare import declare  # noqa: PLC0415 - pydantic and YAML, not for --help
     from phalanx.job.show import note_line  # noqa: PLC0415 - as above
     from phalanx.launch import follow, launch  # noqa: PLC0415 - as above
+    from phalanx.observe.outlet import guarded  # noqa: PLC0415 - as above
     from phalanx.observe.views import view_for  # noqa: PLC0415 - as above
 
     cwd = Path.cwd()
@@ -55,13 +56,22 @@ def run(
     for note in declared.notes:
         sys.stderr.write(f"phalanx: {note_line(note)}\n")
     launched = launch(declared, runs=_runs(runs, cwd), environ=os.environ, attached=not detach)
+    name = launched.entry.run
+    out = guarded(sys.stdout, lambda why: _unheard(name, why))
     if detach:
-        print(launched.entry.run)
+        out.write(f"{name}\n")
+        out.flush()
         launched.started.let_go()
+        sys.stderr.write(f"phalanx: {name} goes on; phalanx attach {name} follows it, phalanx stop {name} ends it\n")
         return 0
-    footer = f"Ctrl-C stops it; logs: phalanx logs -f {launched.entry.run}"
-    state = follow(launched, view_for(launched.folder, sys.stdout, quiet=quiet, json=json, footer=footer))
+    footer = f"Ctrl-C stops it; logs: phalanx logs -f {name}"
+    state = follow(launched, view_for(launched.folder, out, quiet=quiet, json=json, footer=footer))
     return state.end.exit_code if state.end else 3
+
+
+def _unheard(run: str, why: str) -> None:
+    """The view is for people; that nobody reads it any more is no reason to end a training."""
+    sys.stderr.write(f"phalanx: standard output takes no more ({why}), the run goes on; phalanx logs -f {run}\n")
 
 
 def _runs(asked: Path | None, cwd: Path) -> Path:

@@ -6,13 +6,14 @@ import os
 import pwd
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from phalanx.cli import which
-from phalanx.errors import InputError, PlaceError
+from phalanx.errors import InputError, PlaceError, RunNotFoundError
 from phalanx.events import Record, StopOrdered, TaskExited
 from phalanx.observe.follow import Follower
 from phalanx.observe.standing import ASK, broken_after, leads, standing
@@ -21,6 +22,9 @@ from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.reader import read_end, read_state
 from phalanx.states import RunPhase, RunState
+
+#: Seconds between two questions to a lead whose records nobody can read.
+_LOOK = 0.1
 
 
 def stop(
@@ -39,7 +43,9 @@ def stop(
       phalanx stop
       phalanx stop digits-1130-073311 --now
     """
-    entry = which.find(run) if run is not None else _only()
+    entry = which.known_as(run) if run is not None else _only()
+    if not entry.files.path.is_dir():
+        return _unrecorded(entry, now=now, wait=wait)
     state = read_state(entry.files)
     if state.phase.terminal:
         print(f"{entry.run} has ended already: {_result(state)}")
@@ -62,6 +68,31 @@ def stop(
         return 0
     print(f"{entry.run} has ended: {_result(state)}")
     return 3 if state.phase is RunPhase.LOST else 0
+
+
+def _unrecorded(entry: Entry, *, now: bool, wait: bool) -> int:
+    """Ends a run whose folder was deleted: its lead still listens, and is asked until it has gone."""
+    try:
+        people.stop(entry.lead, entry.token, hard=now, by=_me())
+    except PlaceError as wrong:
+        if isinstance(wrong, people.LeadUnreachableError) and not leads(entry):
+            raise RunNotFoundError(
+                f"the folder of {entry.run} is gone ({entry.folder}), and no lead answers: nothing of it runs",
+                hint="`phalanx ps` lists the runs that go on",
+            ) from wrong
+        raise
+    try:
+        while wait:
+            people.state(entry.lead, entry.token)
+            time.sleep(_LOOK)
+    except PlaceError:
+        print(f"{entry.run} has ended; its folder is gone, and its records with it")
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nphalanx: not waiting; {entry.run} is still being stopped (--now kills it)\n")
+        return 0
+    print(f"{entry.run} is being {'killed' if now else 'stopped'}; its folder is gone")
+    return 0
 
 
 class _Endings:
@@ -96,7 +127,7 @@ def _result(state: RunState) -> str:
 def _only() -> Entry:
     """The one run that goes on. Raises InputError where there is none, or more than one."""
     index = Index()
-    going = [e for e in index.all() if e.files.path.is_dir() and read_end(e.files) is None and leads(e)]
+    going = [e for e in index.all() if read_end(e.files) is None and leads(e)]
     which.warn(index)
     if not going:
         raise InputError("no run goes on", hint="`phalanx ps` lists those that have ended today")

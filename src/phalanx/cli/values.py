@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, get_args
 from cyclopts import Token
 
 from phalanx.errors import InputError
+from phalanx.job.nearest import nearest
 
 #: Nothing else that Python calls a number: `2_0`, `0x4`, `2.0`, `010` would each surprise somebody.
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
@@ -33,10 +33,10 @@ def choice(hint: Any, tokens: Sequence[Token]) -> Any:
     words = get_args(hint)
     if token.value in words:
         return token.value
-    near = difflib.get_close_matches(token.value.lower(), words, n=1, cutoff=0.7)
+    near = nearest(token.value, words)
     raise InputError(
         f"{_flag(token)}`{_shown(token.value)}` is none of {', '.join(words)}",
-        hint=f"did you mean {near[0]}?" if near else None,
+        hint=f"did you mean {near}?" if near else None,
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from phalanx.errors import InputError, RunNotFoundError
 from phalanx.names import TaskId, training_order
+from phalanx.observe.standing import leads
 from phalanx.records.index import LAST, Entry, Index
 from phalanx.states import RunState
 
@@ -26,13 +28,19 @@ AnyRun = Annotated[
 
 def find(run: str) -> Entry:
     """The run, with a folder to read. Raises RunNotFoundError."""
+    entry = known_as(run)
+    if not entry.files.path.is_dir():
+        other = "`phalanx ps --all` lists the other runs"
+        hint = f"its lead still answers: phalanx stop {entry.run}" if leads(entry) else other
+        raise RunNotFoundError(f"the folder of {entry.run} is gone: {entry.folder}", hint=hint)
+    return entry
+
+
+def known_as(run: str) -> Entry:
+    """The run, whether its folder is still there or not. Raises RunNotFoundError."""
     index = Index()
     entry = index.find(run)
     warn(index)
-    if not entry.files.path.is_dir():
-        raise RunNotFoundError(
-            f"the folder of {entry.run} is gone: {entry.folder}", hint="`phalanx ps --all` lists the other runs"
-        )
     return entry
 
 
@@ -50,6 +58,10 @@ def split(words: Sequence[str]) -> tuple[str, tuple[TaskId, ...]]:
         try:
             tasks.append(TaskId.parse(word))
         except ValueError:
+            if ":" in word and not Path(word).exists():
+                raise InputError(
+                    f"{word!r} is no task", hint="a task is written TYPE:INDEX, such as worker:0"
+                ) from None
             runs.append(word)
     if len(runs) > 1:
         raise InputError(f"{runs[0]!r} and {runs[1]!r} both look like a run", hint="a task is written TYPE:INDEX")

@@ -37,6 +37,7 @@ _PARTS = (
     "errors.py",
     "events.py",
     "names.py",
+    "noise.py",
     "redact.py",
     "states.py",
 )

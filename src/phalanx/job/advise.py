@@ -10,7 +10,7 @@ from typing import Any
 from phalanx.job import command
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job, Role
-from phalanx.job.wording import nearest
+from phalanx.job.nearest import nearest
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
 from phalanx.redact import redact
 from phalanx.tfconfig.finding import Severity
@@ -32,7 +32,7 @@ NOT_YET = (
         at=("health", "silence"),
         kept=(None,),
         why="watching for silent tasks is the next release",
-        instead="leave it out; `phalanx ps` shows each task's last line and its age",
+        instead="leave it out; `phalanx ps RUN` shows how long each task has been silent",
     ),
     NotYet(
         at=("health", "hang"),
@@ -198,7 +198,7 @@ def _who_trains(job: Job) -> Iterator[tuple[Loc, str]]:
     counts = {kind: count_of(job, kind) for kind in KNOWN_TYPES}
     where: Loc = ("roles", "worker", "count") if "worker" in job.roles else ("roles",)
     if not any(counts[kind] for kind in TRAINING_TYPES):
-        yield where, "no chief and no worker: nobody would train"
+        yield where, "no chief and no worker: nobody would train; ask for at least one: --workers 1, or --chief"
     elif counts["ps"] and not counts["worker"]:
         yield where, "a ps serves workers, and there is none"
     if job.strategy == "mwms" and counts["ps"]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from phalanx.job.nearest import nearest_file
 from phalanx.plan.bind import PLACEHOLDERS
 
 #: Python's own flags that take the next word: `-W error`, `-X dev`.
@@ -64,7 +64,9 @@ def mistakes(argv: Sequence[str], *, cwd: Path, path: str) -> list[tuple[int, st
     if script is not None:
         found += [(script, said)] if (said := _no_script(argv[script], cwd)) else []
     elif _PYTHON.match(argv[0]) and (at is None or argv[at] == "-"):
-        found.append((0, f"`{' '.join(argv)}` reads its program from standard input, which tasks do not have"))
+        found.append(
+            (0, f"`{' '.join(argv)}` reads its program from standard input, which tasks do not have; name a script")
+        )
     elif at is not None and len(argv) == at + 1 and argv[at] in ("-m", "-c"):
         found.append((at, f"`{argv[at]}` wants a word after it"))
     return found
@@ -95,36 +97,53 @@ def _no_script(word: str, cwd: Path) -> str | None:
         return None
     path = cwd / word
     if path.is_file() or (path.is_dir() and (path / "__main__.py").is_file()):
-        return None if os.access(path, os.R_OK) else f"{word} cannot be read"
+        return None if os.access(path, os.R_OK) else f"{word} cannot be read; ls -l {word} shows who may"
     if path.is_dir():
-        return f"{word} is a folder without __main__.py"
-    return f"no such file: {word}{_did_you_mean(word, cwd, lambda entry: entry.suffix == path.suffix)}"
+        return f"{word} is a folder without __main__.py; name the script in it"
+    return f"no such file: {word}{_instead(word, cwd, lambda entry: entry.suffix == path.suffix)}"
 
 
 def _no_program(word: str, cwd: Path, path: str) -> str | None:
     if placeholders([word]):
         return None
-    if "/" not in word:
-        if shutil.which(word, path=path):
-            return None
-        if (cwd / word).is_file():
-            return f"no program `{word}` on PATH; for the file in this folder write ./{word}"
-        return f"no program `{word}` on PATH{_did_you_mean(word, cwd, lambda entry: entry.suffix == '.py')}"
     full = cwd / word
+    if "/" not in word:
+        return None if shutil.which(word, path=path) else _not_on_path(word, cwd)
+    if full.is_dir():
+        return f"{word} is a folder; name the script in it"
     if not full.is_file():
-        return f"no such file: {word}{_did_you_mean(word, cwd, lambda entry: entry.is_file())}"
-    return (
-        None
-        if os.access(full, os.X_OK)
-        else f"{word} may not be executed; chmod +x {word}, or name its interpreter first"
-    )
+        return f"no such file: {word}{_instead(word, cwd, lambda entry: entry.is_file())}"
+    if os.access(full, os.X_OK):
+        return None
+    return f"{word} may not be executed; chmod +x {word}, or name its interpreter first"
 
 
-def _did_you_mean(word: str, cwd: Path, fits: Callable[[Path], bool]) -> str:
+def _not_on_path(word: str, cwd: Path) -> str:
+    if (cwd / word).is_dir():
+        return f"{word} is a folder; name the script in it"
+    said = f"no program `{word}` on PATH"
+    if (cwd / word).is_file():
+        return f"{said}; for the file in this folder write ./{word}"
+    if near := _near(word, cwd, lambda entry: entry.suffix == ".py"):
+        return f"{said}; did you mean {near}?"
+    return f"{said}; install it, or write its path (a Python script ends in .py)"
+
+
+def _instead(word: str, cwd: Path, fits: Callable[[Path], bool]) -> str:
+    """What to do about a file that is not there."""
+    if near := _near(word, cwd, fits):
+        return f"; did you mean {near}?"
     folder = (cwd / word).parent
+    if not folder.is_dir():
+        return f"; there is no folder {Path(word).parent} either: name the file by a path that `ls` finds"
+    return "; `ls` that folder" if Path(word).is_absolute() else f" in {cwd}; name it by its path from there"
+
+
+def _near(word: str, cwd: Path, fits: Callable[[Path], bool]) -> str | None:
+    """A file of that folder whose name is a slip away, as the user would write it."""
     try:
-        names = [entry.name for entry in folder.iterdir() if fits(entry)]
+        names = [entry.name for entry in (cwd / word).parent.iterdir() if fits(entry)]
     except OSError:
-        return f" (and no folder {Path(word).parent})" if "/" in word else ""
-    found = difflib.get_close_matches(Path(word).name, names, n=1)
-    return f"; did you mean {word.removesuffix(Path(word).name)}{found[0]}?" if found else ""
+        return None
+    found = nearest_file(Path(word).name, names)
+    return f"{word.removesuffix(Path(word).name)}{found}" if found else None

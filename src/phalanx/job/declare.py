@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from phalanx.agent import facts
 from phalanx.errors import InputError
 from phalanx.job import advise, command
 from phalanx.job.complaint import Complaint, JobFileError, Loc
 from phalanx.job.dump import to_yaml
-from phalanx.job.flags import Flags, apply, named
-from phalanx.job.load import SUFFIXES, JobFile, load
+from phalanx.job.flags import SUFFIXES, Flags, apply, named
+from phalanx.job.load import JobFile, load
 from phalanx.job.model import Job
 from phalanx.job.origin import Origin
-from phalanx.job.resolve import resolve
+from phalanx.job.resolve import absolute, resolve
 from phalanx.plan.outline import Interpreter, Outline, Strategy
+from phalanx.plan.placement import place
+from phalanx.plan.preview import preview_hosts
 from phalanx.script.interpreter import choose, nearby
 from phalanx.script.strategy import strategy_in
 from phalanx.tfconfig.finding import Finding, Severity
@@ -26,7 +31,7 @@ _SHOWN = 60
 
 
 class Declared(NamedTuple):
-    """An outline, the job.yaml that says the same, and what the user should know (warnings and infos, no errors)."""
+    """An outline, the job.yaml that says the same wherever it lies, and what the user should know (no errors)."""
 
     outline: Outline
     text: str
@@ -36,43 +41,78 @@ class Declared(NamedTuple):
 def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mapping[str, str]) -> Declared:
     """Read `job.yaml`, or `train.py args…`, lay the flags over it, and resolve it.
 
-    One token that ends in .yaml, .yml or .json is a job file; anything else is the command. Reads files and asks
-    interpreters for their search path; changes nothing. Raises InputError (JobFileError with every mistake at once).
+    One token that ends in .yaml, .yml or .json is a job file; anything else is the command. What a job file says is
+    relative to its own folder, what flags and commands say to `cwd`. Reads files and asks interpreters for their search
+    path; changes nothing. Raises InputError (JobFileError with every mistake at once).
     """
     if not tokens:
         raise InputError("nothing to run", hint="name a script or a job.yaml: phalanx run --workers 2 train.py")
     file = _job_file(tokens, cwd)
-    job = apply(file.job if file else None, flags, () if file else tokens)
+    here = _folder(file, cwd, environ)
+    job = apply(file.job if file else None, _from_here(flags, cwd, here, environ), () if file else tokens)
     # A flag that does not exist in the file still has a name to complain under.
     origin = Origin(tree=file.tree if file else None, flags={**named(flags), ("--on",): f"--on {flags.on}"})
     complaints = [origin.complaint(*said) for said in (*advise.refusals(job, flags.on), *advise.mistakes(job))]
-    complaints += _programs(job, origin, cwd=cwd, path=environ.get("PATH", ""))
+    complaints += _programs(job, origin, cwd=here, path=environ.get("PATH", ""))
     if complaints:
         raise JobFileError(_once(complaints), hint=_hint(tokens, file))
     replaced = _inherited(environ, override=flags.override)
-    interpreter = _interpreter(job, environ=environ, cwd=cwd)
-    outline = resolve(job, cwd=str(cwd), interpreter=interpreter, environ=environ)
+    outline = resolve(
+        job,
+        cwd=str(here),
+        interpreter=_interpreter(job, environ=environ, cwd=here),
+        environ=environ,
+        machine=socket.gethostname().partition(".")[0] or "localhost",
+        gpus=facts.gpu_count(),
+    )
     named_by_script = _strategy_of_script(job, outline)
     outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))
     notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]
-    notes += [*replaced, *_about(outline, environ=environ, cwd=cwd), *_script_says(job, outline, named_by_script)]
-    return Declared(outline=outline, text=to_yaml(job), notes=tuple(notes))
+    notes += [*replaced, *_about(outline, environ=environ), *_script_says(job, outline, named_by_script)]
+    text = to_yaml(job.model_copy(update={"folder": str(here)}))
+    return Declared(outline=outline, text=text, notes=tuple(notes))
 
 
 def _job_file(tokens: tuple[str, ...], cwd: Path) -> JobFile | None:
+    if tokens[0] == "-":
+        raise InputError(
+            "a job is not read from standard input", hint="name a script or a job.yaml: phalanx run job.yaml"
+        )
     if not tokens[0].endswith(SUFFIXES):
         return None
     if len(tokens) > 1:
         raise InputError(
             f"{tokens[0]} says the whole command; {' '.join(tokens[1:])} has no place after it",
-            hint="put the script's arguments into the file's command, or name the script instead of the file",
+            hint="after a job.yaml come flags of phalanx; the script's arguments belong in its `command:`",
         )
     return load(cwd / tokens[0], shown=tokens[0])
+
+
+def _folder(file: JobFile | None, cwd: Path, environ: Mapping[str, str]) -> Path:
+    """Where the commands start: as Compose does, the folder of the file, unless the file names another."""
+    if file is None:
+        return cwd
+    beside = Path(os.path.realpath((cwd / file.tree.path).parent))
+    return Path(absolute(file.job.folder, str(beside), environ)) if file.job.folder else beside
+
+
+def _from_here(flags: Flags, cwd: Path, here: Path, environ: Mapping[str, str]) -> Flags:
+    """Paths in flags are the user's own, so they stay what they are where the job's paths begin elsewhere."""
+    if here == cwd:
+        return flags
+    python, checkpoint = flags.python, flags.checkpoint
+    if python and ("/" in python or (cwd / python).is_dir()):
+        python = absolute(python, str(cwd), environ)
+    if checkpoint:
+        checkpoint = absolute(checkpoint, str(cwd), environ)
+    return dataclasses.replace(flags, python=python, checkpoint=checkpoint)
 
 
 def _programs(job: Job, origin: Origin, *, cwd: Path, path: str) -> list[Complaint]:
     commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
     commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
+    if not cwd.is_dir():
+        return [origin.complaint(("folder",), f"there is no folder {cwd}; make it, or name another")]
     return [
         origin.complaint((*loc, number), said)
         for loc, words in commands
@@ -96,6 +136,9 @@ def _inherited(environ: Mapping[str, str], *, override: bool) -> list[Finding]:
     value = environ.get("TF_CONFIG")
     if value is None:
         return []
+    if not value.strip():
+        message = "TF_CONFIG is empty in your environment: that counts as not set"
+        return [Finding(id="job-tf-config-empty", severity=Severity.INFO, message=message, path="$TF_CONFIG")]
     shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
     if not override:
         raise InputError(
@@ -112,11 +155,11 @@ def _interpreter(job: Job, *, environ: Mapping[str, str], cwd: Path) -> Interpre
     return choose(job.python, environ=environ, cwd=cwd)
 
 
-def _about(outline: Outline, *, environ: Mapping[str, str], cwd: Path) -> list[Finding]:
+def _about(outline: Outline, *, environ: Mapping[str, str]) -> list[Finding]:
     notes = []
     found = outline.interpreter
     if found is not None and not found.tensorflow:
-        other = nearby(cwd, environ=environ)
+        other = nearby(Path(outline.cwd), environ=environ)
         notes.append(
             Finding(
                 id="job-no-tensorflow",
@@ -131,6 +174,12 @@ def _about(outline: Outline, *, environ: Mapping[str, str], cwd: Path) -> list[F
         message = "a job of one task gets no TF_CONFIG"
         fix = "--force-tf-config gives it one, for a script that reads it"
         notes.append(Finding(id="job-one-task", severity=Severity.INFO, message=message, fix=fix))
+    used = len({host.id for host in place(outline, preview_hosts(outline)).values()})
+    if used < outline.hosts:
+        idle = outline.hosts - used
+        message = f"{idle} of {outline.hosts} hosts {'stays' if idle == 1 else 'stay'} idle: there are too few tasks"
+        fix = f"--hosts {used} is enough, or raise --workers"
+        notes.append(Finding(id="job-idle-host", severity=Severity.WARNING, message=message, fix=fix))
     return notes
 
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from phalanx.job.complaint import Loc
     from phalanx.job.model import Job
 
+#: A first word that ends so is a job file; anything else is a command.
+SUFFIXES = (".yaml", ".yml", ".json")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Flags:

@@ -13,14 +13,16 @@ import pydantic
 from phalanx.errors import InputError
 from phalanx.job.advise import refusals
 from phalanx.job.complaint import JobFileError
+from phalanx.job.flags import SUFFIXES
 from phalanx.job.model import Job
+from phalanx.job.nearest import nearest_file
 from phalanx.job.tree import Tree, read_tree
 from phalanx.job.wording import in_plain_words
 
-SUFFIXES = (".yaml", ".yml", ".json")
-
 #: A job file is a page; a larger one is another file.
 _LARGEST = 256 * 1024
+
+_WRITE_ONE = "`phalanx init train.py` writes a job.yaml to start from"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,17 +87,17 @@ def _without(errors: Sequence[Any], value: dict[str, Any]) -> Job:
 def _read(path: Path, shown: str) -> str:
     try:
         if path.is_dir():
-            raise InputError(f"{shown} is a folder, not a job file")
+            raise InputError(f"{shown} is a folder, not a job file", hint=f"name the file in it: {shown}/job.yaml")
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except FileNotFoundError as wrong:
         raise InputError(f"no such file: {shown}", hint=_near(path)) from wrong
     except OSError as wrong:
-        raise InputError(f"{shown} cannot be read: {wrong.strerror}") from wrong
+        raise InputError(f"{shown} cannot be read: {wrong.strerror}", hint=f"ls -l {shown} shows who may") from wrong
     if len(data) > _LARGEST:
-        raise InputError(f"{shown} is larger than {_LARGEST // 1024} KiB: this is no job file")
+        raise InputError(f"{shown} is larger than {_LARGEST // 1024} KiB: this is no job file", hint=_WRITE_ONE)
     if b"\0" in data:
-        raise InputError(f"{shown} is no text: it contains zero bytes")
+        raise InputError(f"{shown} is no text: it contains zero bytes", hint=_WRITE_ONE)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
@@ -104,15 +106,9 @@ def _read(path: Path, shown: str) -> str:
 
 
 def _near(path: Path) -> str:
-    import difflib  # noqa: PLC0415 - for a mistake only
-
     try:
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix in SUFFIXES]
     except OSError:
         names = []
-    found = difflib.get_close_matches(path.name, names, n=1)
-    return (
-        f"did you mean {path.with_name(found[0])}?"
-        if found
-        else "`phalanx init train.py` writes a job.yaml to start from"
-    )
+    found = nearest_file(path.name, names)
+    return f"did you mean {path.with_name(found)}?" if found else _WRITE_ONE

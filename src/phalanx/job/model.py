@@ -240,6 +240,11 @@ class Job(_Part):
         description="What each task runs, one word an item; `train.py` and a bare `python` run under the interpreter "
         "that `phalanx plan` shows. {checkpoint}, {run}, {task_dir} and {generation} are filled in. Required.",
     )
+    folder: Text | None = Field(
+        default=None,
+        description="Where commands start, and where relative paths of this file begin (scripts, checkpoint, python, "
+        "outputs, secrets). Default: the folder of the file; without a file, where you are.",
+    )
     strategy: Literal["auto", "mwms", "ps", "estimator", "none"] = Field(
         default="auto",
         description="Which tf.distribute strategy the script builds; it decides what a failure means. Default auto: ps "

@@ -13,6 +13,7 @@ from phalanx.job.model import Job, port_range
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
 from phalanx.plan.bind import serves
 from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
+from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.policies import Grace, Health, Policies, Restart
 from phalanx.plan.preview import preview_hosts
 
@@ -22,11 +23,20 @@ _GENERATIONS = 2
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-def resolve(job: Job, *, cwd: str, interpreter: Interpreter | None, environ: Mapping[str, str]) -> Outline:
+def resolve(
+    job: Job,
+    *,
+    cwd: str,
+    interpreter: Interpreter | None,
+    environ: Mapping[str, str],
+    machine: str = "localhost",
+    gpus: int | None = None,
+) -> Outline:
     """The outline of a job that `advise` has no objection to.
 
     `cwd` is absolute; `interpreter` is what bare Python commands run under, None where there is none; `environ` is read
-    for proxies only. Raises InputError where hosts or ports cannot suffice.
+    for proxies and HOME only; `gpus` is how many this machine (`machine`) has, None where nobody has looked. Raises
+    InputError where hosts, GPUs or ports cannot suffice.
     """
     strategy = _strategy(job)
     roles = _roles(job, strategy, interpreter)
@@ -38,7 +48,7 @@ def resolve(job: Job, *, cwd: str, interpreter: Interpreter | None, environ: Map
         cwd=cwd,
         interpreter=interpreter,
         hosts=job.hosts or max((-(-role.count // role.per_host) for role in roles if role.per_host), default=1),
-        checkpoint=_checkpoint(job.checkpoint, cwd, environ),
+        checkpoint=absolute(job.checkpoint, cwd, environ) if job.checkpoint else None,
         ports=port_range(job.ports) if job.ports else None,
         network=job.network,
         runtime=job.runtime,
@@ -48,15 +58,26 @@ def resolve(job: Job, *, cwd: str, interpreter: Interpreter | None, environ: Map
             Secret(
                 name=one.name,
                 env=one.env,
-                source=f"env:{one.source.env}" if one.source.env else f"file:{one.source.file}",
+                source=f"env:{one.source.env}"
+                if one.source.env
+                else f"file:{absolute(one.source.file or '', cwd, environ)}",
             )
             for one in job.secrets
         ),
         outputs=tuple(job.outputs),
         policies=_policies(job),
     )
-    _check_room(outline)
+    _check_room(outline, machine, gpus)
     return outline
+
+
+def absolute(path: str, cwd: str, environ: Mapping[str, str]) -> str:
+    """The same place for every task, whatever each makes its working folder; gs:// and its like stay."""
+    if _URL.match(path):
+        return path
+    if path.startswith("~/") and environ.get("HOME"):
+        path = environ["HOME"] + path[1:]
+    return posixpath.normpath(posixpath.join(cwd, path))
 
 
 def _strategy(job: Job) -> Strategy:
@@ -105,15 +126,6 @@ def _gpus(job: Job, kinds: list[str], strategy: Strategy) -> dict[str, int | Non
     return {kind: rest.get(kind, 0) if count is None else count for kind, count in said.items()}
 
 
-def _checkpoint(folder: str | None, cwd: str, environ: Mapping[str, str]) -> str | None:
-    """The same folder for every task, whatever each makes its working folder; gs:// and its like stay."""
-    if folder is None or _URL.match(folder):
-        return folder
-    if folder.startswith("~/") and environ.get("HOME"):
-        folder = environ["HOME"] + folder[1:]
-    return posixpath.normpath(posixpath.join(cwd, folder))
-
-
 def _no_proxy(environ: Mapping[str, str]) -> str | None:
     if not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
         return None
@@ -128,18 +140,23 @@ def _policies(job: Job) -> Policies:
     )
 
 
-def _check_room(outline: Outline) -> None:
+def _check_room(outline: Outline, machine: str, gpus: int | None) -> None:
     """The lead would find out when all hosts have joined; the numbers are known now."""
     wanted = _GENERATIONS * sum(role.count for role in outline.roles if serves(outline, role))
     if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < wanted:
         low, high = outline.ports
         raise InputError(
-            f"the ports {low}-{high} are {room}, and this job needs {wanted}: one a task, now and for a restart",
+            f"the ports {low}-{high} are {room}, and this job needs {wanted}: one a task now, and one a task for the "
+            "restart of the group, held from the start so that nobody else takes them",
             hint=f"widen them to {low}-{low + wanted - 1}",
         )
     try:
-        preview_hosts(outline)
+        hosts = preview_hosts(outline, name=machine, gpus=gpus)
     except PlaceError as wrong:
         raise InputError(
             str(wrong).replace("joined", "declared"), hint="raise --hosts or --workers-per-host"
         ) from wrong
+    try:
+        gpu_shares(outline, place(outline, hosts))
+    except PlaceError as wrong:
+        raise InputError(str(wrong), hint=wrong.hint) from wrong

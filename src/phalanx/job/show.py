@@ -101,7 +101,7 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     for words, first in firsts.items():
         roles = ", ".join(role.type for role in outline.roles if role.command == words)
         yield "command", shlex.join(first.argv) + (f"   ({roles})" if len(firsts) > 1 else "")
-    yield "folder", outline.cwd
+    yield "folder", f"{outline.cwd} (commands start and relative paths begin here)"
     if (found := outline.interpreter) is not None:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow found"
         keras = f", Keras {found.keras}" if found.keras else ""

@@ -14,8 +14,12 @@ _WORDS = {
 }
 
 
-def starter(words: Sequence[str], *, strategy: tuple[str, str] | None) -> str:
-    """The file's text. `words` is the command; `strategy` what the script names (`script.strategy.strategy_in`)."""
+def starter(words: Sequence[str], *, strategy: tuple[str, str] | None, folder: str = ".") -> str:
+    """The file's text.
+
+    `words` is the command; `strategy` what the script names (`script.strategy.strategy_in`); `folder` where the command
+    starts, as seen from the file's own folder.
+    """
     kind, built = strategy or ("", "")
     seen = (
         f"the script names {built}: {_WORDS[kind]}"
@@ -29,6 +33,7 @@ def starter(words: Sequence[str], *, strategy: tuple[str, str] | None) -> str:
 
 name: {default_name(words)}
 command: {flow(list(words))}   # also {{checkpoint}} {{run}} {{task_dir}} {{generation}}, in quotes
+{"# " if folder == "." else ""}folder: {flow(folder)}   # where it starts, and relative paths too; default: this file's
 
 strategy: {kind or "auto"}   # {seen}
 roles:

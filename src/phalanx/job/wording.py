@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import typing
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from phalanx.job.complaint import Loc, dotted
 from phalanx.job.model import Job
+from phalanx.job.nearest import nearest
 from phalanx.names import KNOWN_TYPES
 
 _KEY = "[key]"
@@ -32,7 +32,7 @@ def in_plain_words(error: Mapping[str, Any], written: Mapping[Loc, str], *, name
     if error["type"] == "missing":
         return loc, f"`{loc[-1]}` is missing{_where(loc[:-1])}; {_EXAMPLES.get(str(loc[-1]), 'write it')}"
     said = _said(error, loc, written)
-    colon = ":" if error["type"] == "value_error" else ""
+    colon = ":" if error["type"] in {"value_error", "literal_error"} else ""
     return loc, f"{dotted(loc) or 'the job'}{colon} {said}" if named else said
 
 
@@ -49,13 +49,6 @@ def unknown_key(loc: Loc) -> str:
     if len(loc) == 1 and (role := nearest(key.lower().removesuffix("s"), KNOWN_TYPES)):
         return f"{start}; did you mean roles: {{{role}: {{count: N}}}}?"
     return f"{start}; known are {', '.join(known)}"
-
-
-def nearest(word: str, known: typing.Iterable[str]) -> str | None:
-    """The known word that a slip of the finger would turn into `word`."""
-    lowered = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.7)
-    return lowered[found[0]] if found else None
 
 
 _EXAMPLES = {
@@ -83,7 +76,8 @@ def _said(error: Mapping[str, Any], loc: Loc, written: Mapping[Loc, str]) -> str
     if kind == "literal_error":
         choices = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         near = nearest(value, choices) if isinstance(value, str) else None
-        return f"is one of {', '.join(choices)}, not {_described(value)}" + (f"; did you mean {near}?" if near else "")
+        said = f"`{value}`" if isinstance(value, str) else _described(value)
+        return f"{said} is none of {', '.join(choices)}" + (f"; did you mean {near}?" if near else "")
     if kind in {"greater_than_equal", "less_than_equal"}:
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
         return f"must be {bound}, not {value}"

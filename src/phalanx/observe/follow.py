@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -16,8 +17,12 @@ from phalanx.states import RunPhase, RunState, TaskPhase
 POLL = 0.05
 #: Seconds between two questions whether anybody still leads the run.
 ASK = 0.5
+#: Seconds for which a lead that still answers may write the end after its agents have gone.
+ENDING = 15.0
 #: What a launcher exits with where the place failed.
 _PLACE_FAILED = 3
+#: A disk with less than this many bytes takes nothing any more.
+_ROOM = 1 << 16
 
 
 class View(Protocol):
@@ -49,12 +54,16 @@ class Follower:
         poll: float = POLL,
         ask: float = ASK,
     ) -> None:
-        """`broken` says why nobody leads the run any more, or None; it is asked every `ask` seconds at most."""
+        """`broken` says why nobody can lead the run any more, or None; it is asked every `ask` seconds at most.
+
+        `alive` says whether its lead answers all the same; then the end is awaited for up to `ENDING` seconds.
+        """
         self._folder, self._view, self._broken = folder, view, broken
         self._poll, self._every, self._alive = poll, ask, alive
         self._tail = Tail(folder.events)
         self._state = RunState()
         self._asked = time.monotonic()
+        self._broke: float | None = None
 
     def run(self) -> RunState:
         """Returns the final state once the run has ended: `LOST` where its lead is gone and wrote no end."""
@@ -72,12 +81,23 @@ class Follower:
         # The end may have been written before whoever wrote it went: the records are read after the question.
         records = self._tail.poll()
         self._state = fold_on(self._state, records)
-        if reason is not None and not self._state.phase.terminal:
+        if reason is not None and not self._state.phase.terminal and (reason := self._unless_alive(reason)):
             self._state = lost(self._state, reason, time.time())
         if self._state.phase.terminal:
             self._state = with_skipped(self._state, self._tail.skipped, self._folder.events.name)
         self._view.update(self._state, records)
         return self._state.phase.terminal
+
+    def _unless_alive(self, reason: str) -> str | None:
+        """None while a lead that lives may still write the end."""
+        if not self._alive():
+            return reason
+        now = time.monotonic()
+        self._broke = now if self._broke is None else self._broke
+        if now - self._broke < ENDING:
+            return None
+        full = "its disk is full" if _full(self._folder) else "is its disk full?"
+        return f"{reason}; the lead still answers, but has written no end into {self._folder.path} ({full})"
 
     def _ask(self) -> str | None:
         now = time.monotonic()
@@ -87,9 +107,16 @@ class Follower:
         return self._broken()
 
 
+def _full(folder: RunFolder) -> bool:
+    try:
+        return shutil.disk_usage(folder.path).free < _ROOM
+    except OSError:
+        return False
+
+
 def lost(state: RunState, reason: str, now: float) -> RunState:
     """The state of a run that nobody leads any more. Nothing of it is written down: its records stay as they are."""
-    cause = f"its lead is gone and nobody wrote how it ended: {reason}"
+    cause = f"nobody wrote how it ended: {reason}"
     end = RunEnded(time=now, outcome=RunPhase.LOST.value, exit_code=_PLACE_FAILED, cause=cause)
     tasks = {
         name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST)

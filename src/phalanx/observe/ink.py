@@ -19,8 +19,10 @@ class Ink:
     on: bool = False
 
     @classmethod
-    def of(cls, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Ink:
-        """On for a terminal, unless NO_COLOR is set to anything, or the terminal is dumb."""
+    def of(cls, stream: TextIO | None, environ: Mapping[str, str] = os.environ) -> Ink:
+        """On for a terminal, unless NO_COLOR is set to anything, or the terminal is dumb. A closed stream is none."""
+        if stream is None or stream.closed:
+            return cls()
         return cls(stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb")
 
     def __call__(self, text: str, *colours: str) -> str:

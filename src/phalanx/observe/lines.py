@@ -11,7 +11,7 @@ from phalanx.names import TaskId, training_order
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import Chunk, RunOutput
 from phalanx.observe.report import render
-from phalanx.observe.words import clock, describe, visible
+from phalanx.observe.words import clock, describe, size, visible
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
@@ -75,12 +75,21 @@ class LinesView:
 
     def _chunk(self, chunk: Chunk) -> None:
         """Prefixes a whole chunk at once: a flood must not cost a regular expression a line."""
+        if chunk.skipped:
+            self._left_out(chunk)
+        if not chunk.data:
+            return
         name = str(chunk.log.task).ljust(self._pad) + " | "
         prefix = self._ink.task(name, self._order.get(chunk.log.task, 0))
         text = redact(chunk.data.decode(errors="replace").removesuffix("\n"))
         if "\r" in text or "\x1b" in text or not text.replace("\n", "").replace("\t", "").isprintable():
             text = "\n".join(visible(line) for line in text.split("\n"))
         self._out.write(prefix + text.replace("\n", "\n" + prefix) + "\n")
+
+    def _left_out(self, chunk: Chunk) -> None:
+        out = f"{size(chunk.skipped)} of {chunk.log.task}'s output left out here"
+        text = f"{out}, it writes faster than can be shown; all of it: {chunk.log.path}"
+        self._out.write(f"{self._ink(f'{SELF.ljust(self._pad)} | {text}', 'bold')}\n")
 
 
 class JsonView:

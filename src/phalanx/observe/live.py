@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.text import Text
 
 from phalanx.events import Record, TaskEvent
@@ -15,8 +14,9 @@ from phalanx.names import TaskId, training_order
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import LastLine, attempt_logs
 from phalanx.observe.report import render
+from phalanx.observe.screen import Screen
 from phalanx.observe.table import columns, cut
-from phalanx.observe.words import COLOURS, host_name, uptime, visible
+from phalanx.observe.words import COLOURS, host_name, silent_for, standing_of, uptime, visible
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
@@ -27,7 +27,7 @@ from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
 REFRESH = 0.25
 #: Lines that are no tasks: header, headings, "and more", messages, footer, and one for the cursor.
 _FRAME = 6
-_HEADINGS = ("task", "host", "state", "up", "last line")
+_HEADINGS = ("task", "host", "state", "up", "silent", "last line")
 _BAD = (TaskPhase.FAILED, TaskPhase.LOST, TaskPhase.VICTIM)
 
 
@@ -47,7 +47,7 @@ class LiveView:
         """`footer` says what Ctrl-C does and how to detach."""
         self._folder, self._out, self._footer, self._ink, self._clock = folder, out, footer, ink or Ink(), clock
         self._console = console or Console(file=out, highlight=False, no_color=not self._ink.on)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._screen = Screen(self._console)
         self._lines: dict[TaskId, tuple[tuple[int, int], LastLine]] = {}
         self._news: dict[TaskId, float] = {}
         self._messages: list[str] = []
@@ -55,21 +55,20 @@ class LiveView:
         self._picture: list[Text] = []
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
-        """Draws at most four times a second, and only what has changed."""
+        """Draws at most four times a second, and only what has changed; at once where the terminal has."""
         for record in records:
             if isinstance(record.event, TaskEvent):
                 self._news[record.event.task] = record.event.time
         now = time.monotonic()
-        if now < self._due:
+        moved = bool(self._picture) and tuple(self._console.size) != self._screen.size
+        if now < self._due and not moved:
             return
         self._due = now + REFRESH
         picture = self.picture(state)
-        if picture == self._picture:
+        if picture == self._picture and not moved:
             return
         self._picture = picture
-        if not self._live.is_started:
-            self._live.start()
-        self._live.update(Group(*picture), refresh=True)
+        self._screen.draw(picture)
 
     def say(self, message: str) -> None:
         """Shown under the table from the next picture on."""
@@ -78,8 +77,7 @@ class LiveView:
 
     def close(self, state: RunState) -> None:
         """The table goes, the report comes."""
-        if self._live.is_started:
-            self._live.stop()
+        self._screen.clear()
         if state.phase.terminal:
             report = build_report(state, read_plan(self._folder), self._folder)
             self._out.write(render(report, width=self._console.width, ink=self._ink))
@@ -97,7 +95,7 @@ class LiveView:
         if len(shown) < len(state.tasks):
             texts.append(Text(cut(f"… and {_others(state, shown)}", width - 1), style="dim"))
         texts += [Text(cut(message, width - 1), style="yellow") for message in self._messages[-1:]]
-        if self._footer:
+        if self._footer and state.stop is None and not self._messages:  # it says how to stop
             texts.append(Text(cut(self._footer, width - 1), style="dim"))
         for text in texts:
             text.no_wrap = True
@@ -124,20 +122,22 @@ class LiveView:
         up = ""
         if task.started is not None:
             up = uptime((task.ended or self._clock()) - task.started)
+        last = self._last_line(task)
+        wrote = self._lines[task.id][1].wrote if task.id in self._lines else None
+        silent = silent_for(task, wrote, self._clock())
         return (
             str(task.id),
             host_name(state, task.host) if task.host is not None else "",
-            task.phase.value,
+            standing_of(task, wrote=wrote is not None),
             up,
-            self._last_line(task),
+            "" if silent is None else uptime(silent),
+            last,
         )
 
     def _last_line(self, task: TaskState) -> str:
         if task.refused:
             return task.refused
-        if not task.generation:
-            return ""
-        attempt = (task.generation, task.attempt)
+        attempt = (max(task.generation, 1), task.attempt)  # a standby writes before its generation is bound
         known = self._lines.get(task.id)
         if known is None or known[0] != attempt:
             known = (attempt, LastLine(attempt_logs(self._folder, task.id, *attempt)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from phalanx.noise import telling
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
 from phalanx.observe.words import COLOURS, NAMED, clock, duration, size, visible
-from phalanx.records.report import Report, TaskReport
+from phalanx.records.report import WARNING, Report, TaskReport
 from phalanx.states import RunPhase, TaskPhase
 
 #: How many tasks the table has; the ones that failed come first.
@@ -22,7 +23,7 @@ _BAD = (TaskPhase.FAILED.value, TaskPhase.LOST.value, TaskPhase.VICTIM.value)
 def render(report: Report, *, width: int = 100, ink: Ink | None = None, brief: bool = False) -> str:
     """The whole report, ending in a newline. `brief` leaves the table and the notes out."""
     ink = ink or Ink()
-    parts = [_headline(report, ink), *_past(report), *_cause(report, ink)]
+    parts = [_headline(report, ink), *_warnings(report, ink), *_past(report), *_cause(report, ink)]
     if not brief:
         parts += ["", *_table(report, width, ink), *_left(report, ink)]
     return "\n".join([*parts, *_next(report, ink)]) + "\n"
@@ -35,6 +36,11 @@ def _headline(report: Report, ink: Ink) -> str:
     generation = f", generation {report.generation}" if report.generation > 1 else ""
     word = report.result if report.exit_code is not None or report.result == "lost" else f"is {report.result}"
     return f"{ink(report.run, 'bold')} {ink(word, 'bold', colour)}{took}{code}{generation}"
+
+
+def _warnings(report: Report, ink: Ink) -> Iterator[str]:
+    """What qualifies the result stands beside it."""
+    yield from (f"  {ink(note, 'yellow')}" for note in report.notes if note.startswith(WARNING))
 
 
 def _past(report: Report) -> Iterator[str]:
@@ -108,8 +114,8 @@ def _said(task: TaskReport) -> str:
     if task.refused:
         return task.refused
     words = task.last_lines if task.state in _BAD else (task.last_output, *reversed(task.last_lines))
-    lines = (visible(line).strip() for line in (reversed(words) if task.state in _BAD else words))
-    return next((line for line in lines if line), "")
+    lines = [visible(line).strip() for line in (reversed(words) if task.state in _BAD else words)]
+    return next((line for line in telling(line for line in lines if line)), "")
 
 
 def _colour(task: TaskReport) -> tuple[str, ...]:
@@ -123,7 +129,7 @@ def _left(report: Report, ink: Ink) -> Iterator[str]:
     lost = [host for host in report.hosts if host.lost and host.name not in report.cause]
     lines = [f"host {host.name} was lost: {host.lost}" for host in lost]
     lines += [f"output {out.path} is {'there' if out.there else ink('missing', 'yellow')}" for out in report.outputs]
-    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"note: {note}" for note in report.notes if not note.startswith(WARNING)]
     if lines:
         yield ""
         yield from (f"  {line}" for line in lines)

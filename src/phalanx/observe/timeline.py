@@ -85,9 +85,12 @@ class _Place:
 
     def _batch(self, until: int | None, size: int) -> list[Line]:
         """The next lines; fewer than `_BATCH` where there are no more, or where they are too young."""
-        with TimeIndex(self._log.path) as index:
-            found = index.lines(self._at, since=self._since, final=until is None)
-            batch = list(itertools.islice(found, _BATCH))
+        try:
+            with TimeIndex(self._log.path) as index:
+                found = index.lines(self._at, since=self._since, final=until is None)
+                batch = list(itertools.islice(found, _BATCH))
+        except FileNotFoundError:
+            return []  # the run's folder was taken away in this moment
         ripe = list(itertools.takewhile(lambda line: until is None or line.time <= until, batch))
         if ripe:
             self._at, self._since = ripe[-1].end, None

@@ -9,7 +9,7 @@ from phalanx import events as ev
 from phalanx.decide.exits import words_for
 from phalanx.names import TaskId
 from phalanx.records.report import signal_name
-from phalanx.states import RunPhase, RunState, TaskPhase
+from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
 
 #: How many tasks are named one by one before they are counted.
 NAMED = 6
@@ -61,7 +61,7 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             wait = f" in {event.at - event.time:.1f} s" if event.at > event.time else ""
             return f"generation {event.generation + 1} follows{wait}: {event.why}"
         case ev.LeaderSucceeded():
-            return f"{event.task} exited with code 0: the job has succeeded"
+            return f"the job has succeeded ({event.task} exited with code 0)"
         case ev.Noted():
             return f"note: {event.message}"
         case ev.RunEnded():
@@ -110,6 +110,18 @@ def host_name(state: RunState, host: int) -> str:
     """The host's own name; its number where it never joined."""
     known = state.hosts.get(host)
     return known.joined.name if known else str(host)
+
+
+def standing_of(task: TaskState, *, wrote: bool) -> str:
+    """The word for a task's phase; a standby that prints before it has its identity is `warming up`."""
+    return "warming up" if wrote and task.phase is TaskPhase.WAITING else task.phase.value
+
+
+def silent_for(task: TaskState, wrote: float | None, now: float) -> float | None:
+    """Seconds since a running task last wrote anything, else since its start; None for one that does not run."""
+    if task.phase is not TaskPhase.RUNNING:
+        return None
+    return max(now - max(wrote or 0.0, task.started or 0.0), 0.0)
 
 
 def tasks(names: tuple[TaskId, ...]) -> str:

@@ -9,6 +9,9 @@ from phalanx.names import TaskId
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role
 
+_NO_GPU = "leave --gpus-per-worker out, and it trains on the CPU"
+_FEWER = "lower --gpus-per-worker or the number of workers a host"
+
 
 def place(outline: Outline, hosts: Sequence[Host]) -> Mapping[TaskId, Host]:
     """Give every task a living host: neighbours in index share a host, so that a ring crosses few links.
@@ -55,8 +58,9 @@ def gpu_shares(outline: Outline, placed: Mapping[TaskId, Host]) -> Mapping[TaskI
             host = placed[task]
             first = taken.get(host.id, 0)
             if first + role.gpus > host.gpus:
-                message = f"{task} wants {role.gpus} GPUs on {host.name}, which has {host.gpus} and {first} are taken"
-                raise PlaceError(message, hint="lower --gpus-per-worker or the number of workers a host")
+                has = f"{host.gpus or 'none'}" + (f", and {first} of them taken" if first else "")
+                message = f"{task} wants {role.gpus} GPU{'s' * (role.gpus > 1)}; {host.name} has {has}"
+                raise PlaceError(message, hint=_FEWER if host.gpus else _NO_GPU)
             taken[host.id] = first + role.gpus
             shares[task] = tuple(range(first, first + role.gpus))
     return shares

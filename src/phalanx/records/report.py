@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 from pathlib import Path
 from typing import Any
 
+from phalanx.decide.exits import words_for
 from phalanx.names import TaskId, training_order
 from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
+from phalanx.records.lastwords import last_output, last_words, last_written
 from phalanx.redact import redact
-from phalanx.states import RunPhase, RunState, TaskState
+from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
 
 #: Raised when a reader of `report.json` could misread it.
 VERSION = 1
 
-#: How many last lines a task has in the report where it failed.
-LAST_LINES = 20
-_TAIL_BYTES = 8192
-_LINE_LENGTH = 500
+#: How a note begins that qualifies a success, and how many tasks are named by one each.
+WARNING = "warning: "
+_WARNED = 6
+_FALLEN = (TaskPhase.FAILED.value, TaskPhase.VICTIM.value, TaskPhase.LOST.value)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +76,8 @@ class TaskReport:
     last_lines: tuple[str, ...]
     #: The last line of its stdout: what a training prints at its end.
     last_output: str
+    #: When it last wrote anything; None where it has not.
+    wrote: float | None
     logs: tuple[LogReport, ...]
 
 
@@ -142,6 +145,7 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         _task(state, task, folder) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
     )
     run = state.run or folder.run
+    fallen = [task for task in tasks if task.state in _FALLEN] if state.phase is RunPhase.SUCCEEDED else []
     return Report(
         run=run,
         name=state.name,
@@ -185,8 +189,8 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         ),
         tasks=tasks,
         outputs=_outputs(plan),
-        notes=tuple(redact(note.message) for note in state.notes),
-        next_steps=_next_steps(state, run, folder),
+        notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
+        next_steps=_next_steps(state, run, folder, fallen),
     )
 
 
@@ -194,15 +198,15 @@ def _cause(state: RunState) -> str:
     if state.end is not None:
         return state.end.cause
     if state.phase is RunPhase.LOST:
-        return "its lead is gone and nobody wrote how it ended"
+        return "nobody wrote how it ended"
     return state.culprit.cause if state.culprit else ""
 
 
 def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
     logs = [log for log in folder.log_files(task.id) if log.generation == max(task.generation, 1)]
-    said = task.exit.last_lines if task.exit else ()
-    if not said or (task.exit and task.exit.signal is not None):
-        said = _last_words(logs) or said  # one that was killed had no time to explain itself on stderr
+    said = last_words(
+        task.exit.last_lines if task.exit else (), logs, killed=task.exit is not None and task.exit.signal is not None
+    )
     return TaskReport(
         task=str(task.id),
         state=task.phase.value,
@@ -222,8 +226,9 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         refused=redact(task.refused),
         cpu_seconds=task.exit.cpu_seconds if task.exit else None,
         max_rss=task.exit.max_rss if task.exit else None,
-        last_lines=tuple(redact(line) for line in said[-LAST_LINES:]),
-        last_output=redact(_last_output(logs)),
+        last_lines=tuple(redact(line) for line in said),
+        last_output=redact(last_output(logs)),
+        wrote=last_written(logs),
         logs=tuple(_log(log, folder) for log in logs),
     )
 
@@ -264,30 +269,18 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _last_words(logs: list[LogFile]) -> tuple[str, ...]:
-    """The end of whichever stream of the newest attempt wrote last."""
-    newest = [log.path for log in logs if log.attempt == logs[-1].attempt and _size(log.path)]
-    return last_lines(max(newest, key=lambda path: path.stat().st_mtime_ns)) if newest else ()
+def _warnings(state: RunState, fallen: list[TaskReport]) -> list[str]:
+    """A success in which tasks fell says so, for their part of the work may be missing."""
+    found = [f"{WARNING}{task.task} {_fall(state.tasks[TaskId.parse(task.task)], task)}" for task in fallen[:_WARNED]]
+    rest = len(fallen) - len(found)
+    return [*found, f"{WARNING}{rest} more tasks fell"] if rest else found
 
 
-def _last_output(logs: list[LogFile]) -> str:
-    outs = [log for log in logs if log.stream == "out"]
-    lines = last_lines(outs[-1].path) if outs else ()
-    return next((line for line in reversed(lines) if line.strip()), "")
-
-
-def last_lines(path: Path, count: int = LAST_LINES) -> tuple[str, ...]:
-    """The last lines of a log, each as a terminal would leave it. None where there is no file."""
-    try:
-        with path.open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            text = log.read().decode(errors="replace")
-    except OSError:
-        return ()
-    lines = [line.rstrip("\r").rpartition("\r")[2][:_LINE_LENGTH] for line in text.split("\n")]
-    if lines and not lines[-1]:
-        lines.pop()
-    return tuple(lines[-count:])
+def _fall(task: TaskState, told: TaskReport) -> str:
+    if task.exit is None:
+        return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
+    last = next((line.strip() for line in reversed(told.last_lines) if line.strip()), "")
+    return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
 
 
 def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
@@ -298,8 +291,8 @@ def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
     )
 
 
-def _next_steps(state: RunState, run: str, folder: RunFolder) -> tuple[str, ...]:
-    """Commands first where there is one; nothing after success."""
+def _next_steps(state: RunState, run: str, folder: RunFolder, fallen: list[TaskReport]) -> tuple[str, ...]:
+    """Commands first where there is one; nothing after a whole success."""
     steps: list[str] = []
     culprit = state.culprit
     match state.phase:
@@ -322,7 +315,7 @@ def _next_steps(state: RunState, run: str, folder: RunFolder) -> tuple[str, ...]
                 "start it again: a host that loses its lead ends its tasks within seconds",
             ]
         case RunPhase.SUCCEEDED:
-            pass
+            steps += [f"phalanx logs {run} {task.task}" for task in fallen[:_WARNED]]
         case _:
             steps += [f"phalanx attach {run}", f"phalanx stop {run}"]
     return tuple(dict.fromkeys(steps))

@@ -14,10 +14,13 @@ _LONGEST = 2000
 _LOOKED_AT = 10_000
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:/+")
+_ESCAPE = re.compile(r"\\[bfnrt]")
+#: What a word is made of. Tried from its start only and never given back, or a long word costs its length squared.
+_WORD = r"[^\s\"'/@,\[\]{}]"
 #: `user:password@` and `user@` in a sentence.
-_USER = re.compile(r"[^\s\"'/@,\[\]{}]+@")
+_USER = re.compile(rf"(?<!{_WORD}){_WORD}++@")
 #: `user:password@` in a line of a file, where a lone `user@` may be anything.
-_PASSWORD = re.compile(r"[^\s\"'/:@,\[\]{}]+:[^\s\"'/@,\[\]{}]+@")
+_PASSWORD = re.compile(rf"(?<!{_WORD})(:?)(?:(?!:){_WORD})++:{_WORD}++@")
 
 
 def printable(text: str) -> str:
@@ -50,4 +53,8 @@ def sentence(text: str) -> str:
 
 def line(text: str) -> str:
     """A line of the file, of its own length where nothing is masked; control characters stay."""
-    return _PASSWORD.sub(f"{MASK}@", redact(text))
+    masked = _PASSWORD.sub(rf"\1{MASK}@", redact(text))
+    if "\\" in text:  # the letter of an escape hides where a word begins
+        spaced = _PASSWORD.sub(rf"\1{MASK}@", redact(_ESCAPE.sub("  ", text)))
+        return spaced if spaced.count(MASK) > masked.count(MASK) else masked
+    return masked

@@ -1,0 +1,86 @@
+# Completion of phalanx for bash: source <(phalanx completion bash)
+_phalanx_runs() {
+    local root=${XDG_STATE_HOME:-} file
+    [[ $root == /* ]] || root=$HOME/.local/state
+    echo last
+    for file in "$root"/phalanx/runs/*.json; do
+        file=${file##*/} file=${file%.json}
+        [[ $file == *[.*]* ]] || echo "$file"
+    done
+}
+_phalanx_options() {
+    case $1 in
+        run) echo '--workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        plan) echo '--workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        init) echo '--output -o --help' ;;
+        schema) echo '--help' ;;
+        ps) echo '--all -a --running --json --help' ;;
+        logs) echo '--follow -f --merged --since --err --out --generation --json --raw --help' ;;
+        events) echo '--follow -f --json --help' ;;
+        report) echo '--json --help' ;;
+        attach) echo '--quiet --json --help' ;;
+        stop) echo '--now --wait --no-wait --help' ;;
+        check) echo '--strategy --tf-version --expect-cluster --hosts --format --json --fail-on --help' ;;
+        explain) echo '--strategy --tf-version --json --width --ascii --help' ;;
+        fix) echo '--strategy --in-place --fail-on --help' ;;
+        agree) echo '--format --json --fail-on --help' ;;
+        generate) echo '--workers --ps --chief --no-chief --evaluator --hosts --port --task --host --all --out --strategy --help' ;;
+        completion) echo '--help' ;;
+    esac
+}
+_phalanx_valued() {
+    case $1 in
+        run) [[ ' --workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --runs ' == *" $2 "* ]] ;;
+        plan) [[ ' --workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --runs ' == *" $2 "* ]] ;;
+        init) [[ ' --output -o ' == *" $2 "* ]] ;;
+        logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
+        check) [[ ' --strategy --tf-version --hosts --format --fail-on ' == *" $2 "* ]] ;;
+        explain) [[ ' --strategy --tf-version --width ' == *" $2 "* ]] ;;
+        fix) [[ ' --strategy --fail-on ' == *" $2 "* ]] ;;
+        agree) [[ ' --format --fail-on ' == *" $2 "* ]] ;;
+        generate) [[ ' --workers --ps --hosts --port --task --host --out --strategy ' == *" $2 "* ]] ;;
+        *) return 1 ;;
+    esac
+}
+_phalanx() {
+    local cur=${COMP_WORDS[COMP_CWORD]} verb= option= given=0 only= word known=
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        if [[ -z $verb ]]; then [[ $word == -* ]] || verb=$word
+        elif [[ $word == = ]]; then :
+        elif [[ -n $option ]]; then option=
+        elif [[ $word == -- ]]; then only=1
+        elif [[ -z $only && $word == -?* ]]; then if _phalanx_valued "$verb" "$word"; then option=$word; fi
+        else
+            given=$((given + 1))
+            case $verb in run | plan) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
+        fi
+    done
+    COMPREPLY=()
+    [[ -n $option && $cur == = ]] && cur=
+    if [[ -z $verb ]]; then known='--help --version run plan init schema ps logs events report attach stop check explain fix agree generate completion'
+    elif [[ -n $option ]]; then
+        case "$verb $option" in
+            "run --strategy") known='mwms ps estimator none auto' ;;
+            "plan --strategy") known='mwms ps estimator none auto' ;;
+            "check --strategy") known='auto mwms ps estimator' ;;
+            "check --format") known='text json github sarif' ;;
+            "check --fail-on") known='error warning info never' ;;
+            "explain --strategy") known='auto mwms ps estimator' ;;
+            "fix --strategy") known='auto mwms ps estimator' ;;
+            "fix --fail-on") known='error warning info never' ;;
+            "agree --format") known='text json github sarif' ;;
+            "agree --fail-on") known='error warning info never' ;;
+            "generate --strategy") known='auto mwms ps estimator' ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "init --output" | "init -o" | "generate --out") return 0 ;;
+            *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
+        esac
+    elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")
+    else
+        case $verb in
+            ps | logs | events | report | attach | stop) [[ $verb != logs && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
+            completion) known='bash zsh fish' ;;
+        esac
+    fi
+    mapfile -t COMPREPLY < <(compgen -W "$known" -- "$cur")
+}
+complete -o bashdefault -o default -F _phalanx phalanx

@@ -1,0 +1,190 @@
+#compdef phalanx
+# Completion of phalanx for zsh: source <(phalanx completion zsh), or as _phalanx in a folder of $fpath
+_phalanx_runs() {
+    local root=${XDG_STATE_HOME:-}
+    [[ $root == /* ]] || root=$HOME/.local/state
+    local -a runs=(last $root/phalanx/runs/*.json(N:t:r))
+    compadd -- ${runs:#*.*}
+}
+_phalanx() {
+    local -a verbs=(
+        'run:Train: start one program as a cluster on this machine and follow it to its end.'
+        'plan:Show what `run` would start: cluster, tasks, addresses, interpreter, environment.'
+        'init:Write a commented job.yaml for a script.'
+        'schema:Print the JSON Schema of job.yaml, for editors.'
+        'ps:List runs and their tasks.'
+        'logs:Print what tasks have written.'
+        'events:Print what has happened in a run.'
+        'report:Say how a run ended, why, and what to do next.'
+        'attach:Follow a run that goes on elsewhere.'
+        'stop:End a run: TERM, a grace, KILL.'
+        'check:Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.'
+        'explain:Say in plain words what a TF_CONFIG means.'
+        'fix:Print a TF_CONFIG without the faults that have one right answer.'
+        'agree:Compare the TF_CONFIGs of several nodes.'
+        'generate:Write the TF_CONFIG of one task or of all.'
+        'completion:Print the completion script for bash, zsh or fish.'
+    )
+    if (( CURRENT == 2 )); then
+        _describe -t verbs verb verbs
+        return
+    fi
+    local verb=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $verb in
+        run) _arguments -s -A '-*' : \
+            '--workers=[How many workers (1)]:value: ' \
+            '--ps=[How many parameter servers (0); implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator beside the cluster]' \
+            '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
+            '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
+            '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--on=[The engine (local)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--ports=[Take ports from A-B only]:value: ' \
+            '--start-timeout=[Until every task must listen (5m)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--max-restarts=[Restarts of the group after a failure (0)]:value: ' \
+            '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--name=[The job'\''s name (the script'\''s)]:value: ' \
+            '--override[Replace the TF_CONFIG of your environment]' \
+            '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--detach[Start the run and leave it; `phalanx attach` follows it again]' \
+            '--runs=[Where run folders are made (PHALANX_RUNS, else ./runs)]:file:_files' \
+            '--quiet[Print how it ended and nothing else]' \
+            '--json[Print each event as a line of JSON]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        plan) _arguments -s -A '-*' : \
+            '--workers=[How many workers (1)]:value: ' \
+            '--ps=[How many parameter servers (0); implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator beside the cluster]' \
+            '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
+            '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
+            '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--on=[The engine (local)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--ports=[Take ports from A-B only]:value: ' \
+            '--start-timeout=[Until every task must listen (5m)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--max-restarts=[Restarts of the group after a failure (0)]:value: ' \
+            '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--name=[The job'\''s name (the script'\''s)]:value: ' \
+            '--override[Replace the TF_CONFIG of your environment]' \
+            '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--runs=[Where run folders would be made (PHALANX_RUNS, else ./runs)]:file:_files' \
+            '--json[Print the whole plan as JSON, every task'\''s TF_CONFIG included]' \
+            '--detach[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
+            '--quiet[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        init) _arguments -s : \
+            '--output=[The file to write; `-` prints it]:file:_files' \
+            '-o[The file to write; `-` prints it]:file:_files' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        schema) _arguments -s : \
+            '--help[Say what it does and takes]' ;;
+        ps) _arguments -s : \
+            '--all[Ended runs of any age too]' \
+            '-a[Ended runs of any age too]' \
+            '--running[Only the runs that go on]' \
+            '--json[An array of runs for scripts]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        logs) _arguments -s : \
+            '--follow[Until the run has ended]' \
+            '-f[Until the run has ended]' \
+            '--merged[One timeline of all tasks, with times]' \
+            '--since=[Lines from then on\: 90s, 5m, 2h, 1d ago, or a date]:value: ' \
+            '--err[Standard error alone]' \
+            '--out[Standard output alone]' \
+            '--generation=[An older generation (the newest)]:value: ' \
+            '--json[One JSON object a line]' \
+            '--raw[Exact bytes of one stream of each task]' \
+            '--help[Say what it does and takes]' \
+            '*:run:_phalanx_runs' ;;
+        events) _arguments -s : \
+            '--follow[Until the run has ended]' \
+            '-f[Until the run has ended]' \
+            '--json[As the records hold them, one JSON object a line]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        report) _arguments -s : \
+            '--json[The whole report for scripts]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        attach) _arguments -s : \
+            '--quiet[The result alone]' \
+            '--json[Each event as a line of JSON]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        stop) _arguments -s : \
+            '--now[KILL at once, without a grace to save in]' \
+            '--wait[Return when it has ended]' \
+            '--no-wait[Return when it has ended]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        check) _arguments -s : \
+            '--strategy=[What the script uses\: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto\: ps where the cluster has parameter servers, else mwms]:value:(auto mwms ps estimator)' \
+            '--tf-version=[The TensorFlow that will read it, such as 2.21]:value: ' \
+            '--expect-cluster[A missing or empty cluster is an error\: TensorFlow would train alone]' \
+            '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
+            '--format=[text for people, json for programs, github and sarif for pipelines]:value:(text json github sarif)' \
+            '--json[Short for --format json]' \
+            '--fail-on=[Exit with 1 when something at least this grave is found]:value:(error warning info never)' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        explain) _arguments -s : \
+            '--strategy=[What the script uses\: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto\: ps where the cluster has parameter servers, else mwms]:value:(auto mwms ps estimator)' \
+            '--tf-version=[The TensorFlow that will read it, such as 2.21]:value: ' \
+            '--json[Short for --format json]' \
+            '--width=[Columns of the drawing]:value: ' \
+            '--ascii[Draw with + - | only]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        fix) _arguments -s : \
+            '--strategy=[What the script uses\: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto\: ps where the cluster has parameter servers, else mwms]:value:(auto mwms ps estimator)' \
+            '--in-place[Rewrite the files; the original stays beside each as FILE.bak]' \
+            '--fail-on=[Exit with 1 when something at least this grave is found]:value:(error warning info never)' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        agree) _arguments -s : \
+            '--format=[text for people, json for programs, github and sarif for pipelines]:value:(text json github sarif)' \
+            '--json[Short for --format json]' \
+            '--fail-on=[Exit with 1 when something at least this grave is found]:value:(error warning info never)' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        generate) _arguments -s : \
+            '--workers=[How many workers]:value: ' \
+            '--ps=[How many parameter servers; implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator]' \
+            '--hosts=[Where they run\: n1,n2,n3 (localhost)]:value: ' \
+            '--port=[The first port of each host; its next task takes the next]:value: ' \
+            '--task=[This task'\''s, such as worker\:1]:value: ' \
+            '--host=[That of the task on this host; `.` is this machine]:value: ' \
+            '--all[Everybody'\''s\: a line each, task, tab, JSON]' \
+            '--out=[Everybody'\''s\: a file each in this folder]:file:_files' \
+            '--strategy=[What the script uses\: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto\: ps where the cluster has parameter servers, else mwms]:value:(auto mwms ps estimator)' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        completion) _arguments -s : \
+            '--help[Say what it does and takes]' \
+            '1:value:(bash zsh fish)' ;;
+    esac
+}
+if [[ ${funcstack[1]:-} == _phalanx ]]; then
+    _phalanx "$@"
+else
+    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
+    compdef _phalanx phalanx
+fi
