@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterable, Sequence
 
 from phalanx.events import TaskExited
+from phalanx.noise import telling
 
 
 class Kind(enum.Enum):
@@ -113,7 +114,7 @@ _RAISED = re.compile(r"(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrup
 def telling_line(lines: Sequence[str]) -> str:
     """The line that says most: the exception of the last traceback, else the last line that is not blank."""
     raised = next((line.strip() for line in reversed(lines) if _RAISED.match(line)), "")
-    return raised or next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return raised or next((line.strip() for line in reversed(telling(lines)) if line.strip()), "")
 
 
 def known_error(lines: Iterable[str]) -> KnownError | None:

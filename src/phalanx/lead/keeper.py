@@ -67,3 +67,5 @@ class Keeper:
             self._late[path] = text
         else:
             self._late.pop(path, None)
+        if not path.parent.is_dir():  # somebody took the folder away: nothing is waited for
+            self._late.pop(path, None)
