@@ -195,3 +195,35 @@ on:
     assert job.health.start == 300
     assert job.secrets[0].source.env == "AWS_SECRET_ACCESS_KEY"
     assert job.on.slurm == {"partition": "gpu", "time": "12:00:00"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "secrets: hunter2\ncommand: [x]",
+        "secrets: [hunter2]\ncommand: [x]",
+        "env: {API_TOKEN: 8315923745}\ncommand: [x]",
+        "roles: {worker: {env: {DB_PASSWORD: 83159237}}}\ncommand: [x]",
+    ],
+)
+def test_a_wrong_value_that_is_a_secret_is_not_repeated(text):
+    with pytest.raises(JobFileError) as caught:
+        parse(text, "job.yaml")
+    assert "hunter2" not in str(caught.value)
+    assert "83159237" not in str(caught.value)
+
+
+def test_a_hostile_file_writes_no_escapes_and_no_endless_list():
+    keys = "\n".join(f'"\\e[31mk{i}": 1' for i in range(500))
+    with pytest.raises(JobFileError) as caught:
+        parse(f"command: [x]\nname: {'a' * 100_000}\n{keys}", "job.yaml")
+    lines = str(caught.value).split("\n")
+    assert lines[0] == "501 mistakes in the declaration"
+    assert lines[-1] == "and 401 more"
+    assert max(map(len, lines)) < 700
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_number_of_thousands_of_digits_is_a_number():
+    with pytest.raises(JobFileError, match="must be a whole number, not the number inf"):
+        parse(f"command: [x]\nroles: {{worker: {{count: {'9' * 5000}}}}}", "job.yaml")

@@ -86,3 +86,29 @@ def test_what_the_schema_refuses_the_model_refuses(validator, text):
 
 def test_roles_that_tensorflow_knows_are_offered():
     assert set(json.loads(schema.text())["properties"]["roles"]["properties"]) == {"chief", "worker", "ps", "evaluator"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "command: [train.py]\nname:\nhealth:\nrestart: {within:}\nroles: {worker:, ps: {count:}}\nstrategy:\nenv:\nports:",
+        "command: [train.py]\nhealth: {start: 5M, finish: ' 1h30m '}\nports: ' 22000 - 22099 '",
+        "command: [train.py]\nroles: {worker: {memory: 512 MB}}\nrestart: {within: 31622400}",
+    ],
+)
+def test_what_counts_as_unwritten_and_every_spelling_pass_the_schema(validator, text):
+    test_what_the_model_takes_the_schema_takes(validator, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "command: [train.py]\nenv: {A-B: x}",
+        "command: [train.py]\nhealth: {start: 1m5h}",
+        "command: [train.py]\nhealth: {start: 31622401}",
+        "command: [1000000000000000000000000000000000]",
+        "command: [train.py]\nroles: {%s: {}}" % ("a" * 41),
+    ],
+)
+def test_what_the_model_refuses_the_schema_refuses(validator, text):
+    test_what_the_schema_refuses_the_model_refuses(validator, text)

@@ -158,3 +158,17 @@ def test_three_hundred_nodes_are_compared_in_linear_time():
 def test_every_rule_says_what_follows_and_what_to_do():
     assert all(rule.consequence and rule.fix and rule.source for rule in RULES)
     assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+def test_a_sparse_worker_of_a_ps_job_need_not_see_the_others():  # R12
+    ps = {"chief": ["c:2222"], "ps": ["p:2222"]}
+    whole = ps | {"worker": WORKERS}
+    nodes = {"c": text("chief:0", whole), "p": text("ps:0", whole)}
+    nodes |= {f"w{i}": text(f"worker:{i}", ps | {"worker": {str(i): WORKERS[i]}}) for i in range(3)}
+    assert found(**nodes) == []
+    wrong = nodes | {"w1": text("worker:1", ps | {"worker": {"1": "x:2222"}})}
+    assert [rule for rule, path in found(**wrong) if path == "w1.json"] == ["agree-size"]
+    mirrored = {f"w{i}": text(f"worker:{i}", {"worker": {str(i): WORKERS[i]}}) for i in range(2)}
+    assert "agree-size" in [rule for rule, _ in found(**mirrored)] or "agree-cluster" in [
+        r for r, _ in found(**mirrored)
+    ]

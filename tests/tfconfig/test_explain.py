@@ -175,3 +175,20 @@ def test_a_strategy_that_is_none_is_refused():
 
 def test_a_host_name_cannot_write_to_the_terminal():
     assert "\x1b" not in draw(explain(config({"worker": ["\x1b[31mred:2222"]}, "worker:0")))
+
+
+def test_words_and_drawing_tell_of_the_same_strategy():
+    workers = TfConfig(cluster=Cluster.dense({"worker": ["a:2222", "b:2222"]}), task=TaskId("worker", 0))
+    told = explain(workers, strategy="ps")
+    assert "all-reduce" not in draw(told)
+    assert "★" not in draw(told)
+    assert told.waits[0].startswith("At the start the chief, once there is one, waits")
+
+
+def test_a_sparse_type_without_gaps_is_told_as_the_list_it_is():  # R12
+    whole, gaps = (
+        explain(TfConfig(cluster=Cluster(jobs={"worker": of}, sparse=frozenset({"worker"})))).notes
+        for of in ({0: "a:2222", 1: "b:2222"}, {0: "a:2222", 3: "b:2222"})
+    )
+    assert "read like the list of them" in whole[0]
+    assert "only ParameterServerStrategy takes" in gaps[0]

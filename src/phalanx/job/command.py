@@ -58,11 +58,11 @@ def mistakes(argv: Sequence[str], *, cwd: Path, path: str) -> list[tuple[int, st
     if not argv[0]:
         return [(0, "the first word of a command is empty")]
     found = []
-    if not wants_interpreter(argv) and (said := _no_program(argv[0], cwd, path)):
+    if not wants_interpreter(argv) and (said := _seen(lambda: _no_program(argv[0], cwd, path))):
         found.append((0, said))
     at, script = _program_at(argv), script_at(argv)
     if script is not None:
-        found += [(script, said)] if (said := _no_script(argv[script], cwd)) else []
+        found += [(script, said)] if (said := _seen(lambda: _no_script(argv[script], cwd))) else []
     elif _PYTHON.match(argv[0]) and (at is None or argv[at] == "-"):
         found.append(
             (0, f"`{' '.join(argv)}` reads its program from standard input, which tasks do not have; name a script")
@@ -90,6 +90,16 @@ def _program_at(argv: Sequence[str]) -> int | None:
             return at
         at += 2 if word in _VALUED else 1
     return None
+
+
+def _seen(look: Callable[[], str | None]) -> str | None:
+    """What looking at the disk says, also where the disk refuses: a name too long, a folder closed to us."""
+    try:
+        return look()
+    except OSError as wrong:
+        return (
+            f"{str(wrong.filename)[:80]}: {(wrong.strerror or 'cannot be read').lower()}; name a file that `ls` finds"
+        )
 
 
 def _no_script(word: str, cwd: Path) -> str | None:

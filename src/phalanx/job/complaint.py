@@ -6,9 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from phalanx.errors import InputError
+from phalanx.tfconfig.quote import printable
 
 #: The path of a value inside the job: `("roles", "worker", "count")`, `("command", 3)`.
 Loc = tuple[str | int, ...]
+
+#: Characters of one message, and mistakes of one file, that are printed.
+_LONGEST = 600
+_MOST = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,18 +30,22 @@ class Complaint:
 
     def __str__(self) -> str:
         place = f":{self.line}:{self.column}" if self.line is not None else ""
-        return f"{self.source}{place}: {self.message}" if self.source else self.message
+        said = printable(self.message)
+        said = said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+        return f"{printable(self.source)}{place}: {said}" if self.source else said
 
 
 class JobFileError(InputError):
     """The declaration cannot be used: the file, or the flags over it. Carries every mistake, in the file's order."""
 
     def __init__(self, complaints: Sequence[Complaint], *, hint: str | None = None) -> None:
-        """At least one complaint; several are printed a line each under their number."""
+        """At least one complaint; several are printed a line each under their number, the first hundred."""
         self.complaints = tuple(sorted(complaints, key=lambda one: (one.line or 0, one.column or 0)))
-        lines = [str(complaint) for complaint in self.complaints]
-        if len(lines) > 1:
-            lines.insert(0, f"{len(lines)} mistakes in the declaration")
+        count = len(self.complaints)
+        lines = [f"{count} mistakes in the declaration"] if count > 1 else []
+        lines += [str(complaint) for complaint in self.complaints[:_MOST]]
+        if count > _MOST:
+            lines.append(f"and {count - _MOST:,} more")
         super().__init__("\n".join(lines), hint=hint)
 
 

@@ -25,6 +25,7 @@ from phalanx.plan.preview import preview_hosts
 from phalanx.script.interpreter import choose, nearby
 from phalanx.script.strategy import strategy_in
 from phalanx.tfconfig.finding import Finding, Severity
+from phalanx.tfconfig.quote import shown
 
 #: How much of a replaced TF_CONFIG is repeated: enough to know it again, too little to give anything away.
 _SHOWN = 60
@@ -139,12 +140,12 @@ def _inherited(environ: Mapping[str, str], *, override: bool) -> list[Finding]:
     if not value.strip():
         message = "TF_CONFIG is empty in your environment: that counts as not set"
         return [Finding(id="job-tf-config-empty", severity=Severity.INFO, message=message, path="$TF_CONFIG")]
-    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    told = shown(value, _SHOWN + 1)
     if not override:
         raise InputError(
-            f"TF_CONFIG is set in your environment already: {shown!r}", hint="unset TF_CONFIG, or say --override"
+            f"TF_CONFIG is set in your environment already: {told}", hint="unset TF_CONFIG, or say --override"
         )
-    message = f"the TF_CONFIG of your environment is replaced: {shown!r}"
+    message = f"the TF_CONFIG of your environment is replaced: {told}"
     return [Finding(id="job-tf-config-replaced", severity=Severity.INFO, message=message, path="$TF_CONFIG")]
 
 

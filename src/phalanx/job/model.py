@@ -25,13 +25,11 @@ from phalanx.job import units
 
 _DURATION_SCHEMA = {
     "anyOf": [
-        {"type": "number", "minimum": 0},
-        {"type": "string", "pattern": r"^(\d+(\.\d+)?(d|h|m|s|ms)?)+$|^\d+:[0-5]\d:[0-5]\d$"},
+        {"type": "number", "minimum": 0, "maximum": units.LONGEST},
+        {"type": "string", "pattern": units.DURATION_PATTERN},
     ]
 }
-_SIZE_SCHEMA = {
-    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)?[KMGTPkmgtp]?i?B?$"}]
-}
+_SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": units.SIZE_PATTERN}]}
 _SWITCH_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]}
 
 _PORTS = re.compile(r"(\d{1,5})\s*-\s*(\d{1,5})\Z", re.ASCII)
@@ -287,7 +285,7 @@ class Job(_Part):
         default=None,
         description="A-B: take ports from this range only, for firewalls. Default: phalanx's own pool, outside the "
         "ephemeral range.",
-        json_schema_extra={"pattern": r"^\d{1,5}\s*-\s*\d{1,5}$"},
+        json_schema_extra={"pattern": r"^\s*[0-9]{1,5}\s*-\s*[0-9]{1,5}\s*$"},
     )
     hosts: int | None = Field(
         default=None,

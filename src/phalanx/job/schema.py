@@ -15,6 +15,8 @@ _ROLES = {
     "evaluator": "Scores checkpoints beside the cluster; at most one.",
 }
 
+_NULL = {"type": "null"}
+
 
 def schema() -> dict[str, Any]:
     """Draft 2020-12. Descriptions say unit, default and why."""
@@ -24,7 +26,9 @@ def schema() -> dict[str, Any]:
     names = roles.pop("propertyNames", {})
     roles["properties"] = {kind: {**role, "description": _ROLES[kind]} for kind in KNOWN_TYPES}
     roles["patternProperties"] = {names.get("pattern", "^[a-z][a-z0-9_-]*$"): role}
-    roles["additionalProperties"] = False
+    roles["propertyNames"] = {"maxLength": names.get("maxLength", 40)}
+    for part in (made, *made["$defs"].values()):
+        _loosen(part)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "phalanx job",
@@ -35,6 +39,23 @@ def schema() -> dict[str, Any]:
 def text() -> str:
     """The schema as a file, with a newline at its end."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _loosen(part: dict[str, Any]) -> None:
+    """As the loader has it: a key without a value counts as unwritten; a key that fits no pattern is a mistake."""
+    for name, field in part.get("properties", {}).items():
+        if "patternProperties" in field:
+            field["additionalProperties"] = False
+        if name in part.get("required", ()):
+            continue
+        if "anyOf" in field:
+            field["anyOf"] = [*(kind for kind in field["anyOf"] if kind != _NULL), _NULL]
+        elif "type" in field:
+            field["type"] = [field["type"], "null"]
+        else:
+            field["anyOf"] = [{"$ref": field.pop("$ref")}, _NULL]
+        if "enum" in field:
+            field["enum"] = [*field["enum"], None]
 
 
 def _without_titles(value: Any) -> Any:

@@ -25,7 +25,9 @@ _DEEPEST = 40
 
 _PREFIX = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset({"str", "timestamp"})
-_INT = re.compile(r"[-+]?(?:0o[0-7]{1,30}|0x[0-9a-fA-F]{1,30}|[0-9]{1,30})\Z", re.ASCII)
+_INT = re.compile(r"[-+]?(?:0o[0-7]+|0x[0-9a-fA-F]+|[0-9]+)\Z", re.ASCII)
+#: Python reads no longer ones; no number of a job comes near.
+_MOST_DIGITS = 4000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,6 +171,8 @@ def _int(text: str) -> Any:
     """A `%YAML 1.1` header makes ruamel call `12:30:00` a number; it is none here."""
     if not _INT.match(text):
         return text
+    if len(text) > _MOST_DIGITS:
+        return -math.inf if text.startswith("-") else math.inf
     digits = text.lstrip("+-")
     number = int(digits, 0) if digits[:2] in {"0o", "0x"} else int(digits)
     return -number if text.startswith("-") else number

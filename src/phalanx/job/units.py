@@ -16,7 +16,15 @@ _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 #: No deadline of a job is longer; guards against units mixed up.
-_LONGEST = 366 * 86400.0
+LONGEST = 366 * 86400.0
+
+_ONE = "[0-9]+(\\.[0-9]+)?"
+#: The same for JSON Schema, whose regular expressions know no flags.
+DURATION_PATTERN = (
+    rf"^\s*({_ONE}|(?=[0-9])({_ONE}[dD])?({_ONE}[hH])?({_ONE}[mM])?({_ONE}[sS])?([0-9]+[mM][sS])?"
+    r"|[0-9]+:[0-5][0-9]:[0-5][0-9])\s*$"
+)
+SIZE_PATTERN = rf"^\s*{_ONE}\s*[KMGTPkmgtp]?[iI]?[bB]?\s*$"
 
 DURATIONS = "90 (seconds), 30s, 5m, 1h30m or 12:30:00"
 SIZES = "32Gi, 512MB or a number of bytes"
@@ -72,7 +80,7 @@ def bytes_in_words(number: int) -> str:
 
 
 def _in_range(duration: float, value: object) -> float:
-    if 0 <= duration <= _LONGEST:
+    if 0 <= duration <= LONGEST:
         return duration
     message = f"{_shown(value)} is no duration between 0 and a year; write {DURATIONS}"
     raise ValueError(message)

@@ -14,6 +14,7 @@ from phalanx.job.complaint import Loc, dotted
 from phalanx.job.model import Job
 from phalanx.job.nearest import nearest
 from phalanx.names import KNOWN_TYPES
+from phalanx.redact import redact
 
 _KEY = "[key]"
 
@@ -72,6 +73,8 @@ _WANTED = {
 def _said(error: Mapping[str, Any], loc: Loc, written: Mapping[Loc, str]) -> str:  # noqa: PLR0911 - one row a kind
     kind, value, context = error["type"], error.get("input"), error.get("ctx", {})
     if kind in _WANTED:
+        if _is_secret(loc, value):
+            return f"{_WANTED[kind]}, and the value, which looks like a secret, is none"
         return f"{_WANTED[kind]}, not {_described(value)}{_remedy(kind, value, loc, written)}"
     if kind == "literal_error":
         choices = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
@@ -96,6 +99,14 @@ _FORMS = {
     "name": "lower-case letters, digits and dashes, starting with a letter and not ending in a dash, at most 40",
     "env": "a variable is named by letters, digits and underscores, not starting with a digit",
 }
+
+
+def _is_secret(loc: Loc, value: object) -> bool:
+    """Whether a wrong value may not be repeated: under `secrets`, or one that its name gives away."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    assigned = f"{loc[-1]}={value}"
+    return loc[0] == "secrets" or redact(assigned) != assigned
 
 
 def _described(value: object) -> str:

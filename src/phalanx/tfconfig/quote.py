@@ -44,7 +44,7 @@ def shown(text: str, limit: int = SHOWN) -> str:
 
 
 def sentence(text: str) -> str:
-    """A whole message, whatever words of the user's it repeats. Idempotent."""
+    """A whole message, whatever words of the user's it repeats."""
     if len(text) > 10 * _LONGEST:
         text = text[: 10 * _LONGEST]
     text = printable(redact(_USER.sub(f"{MASK}@", text)))
