@@ -91,7 +91,7 @@ def test_roles_that_tensorflow_knows_are_offered():
 @pytest.mark.parametrize(
     "text",
     [
-        "command: [train.py]\nname:\nhealth:\nrestart: {within:}\nroles: {worker:, ps: {count:}}\nstrategy:\nenv:\nports:",
+        "command: [train.py]\nname:\nhealth:\nrestart: {within: }\nroles: {ps: {count: }}\nstrategy:\nenv:\nports:",
         "command: [train.py]\nhealth: {start: 5M, finish: ' 1h30m '}\nports: ' 22000 - 22099 '",
         "command: [train.py]\nroles: {worker: {memory: 512 MB}}\nrestart: {within: 31622400}",
     ],

@@ -47,7 +47,7 @@ def explain(
     for number, source in enumerate(given):
         parsed = parse(source.text, path=source.path)
         if parsed.config is None:
-            findings.tell(formats.as_text(parsed.findings, {source.path: source.text or ""}))
+            sys.stderr.write(formats.as_text(parsed.findings, {source.path: source.text or ""}))
             code = 1
             continue
         explained = tell(parsed.config, strategy=strategy, tf_version=tf_version)
@@ -84,7 +84,7 @@ def _wrap(sentence: str, width: int) -> str:
 
 def _boxes() -> bool:
     try:
-        "┌★".encode((sys.stdout and sys.stdout.encoding) or "ascii")
+        "┌★".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True

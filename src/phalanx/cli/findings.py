@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 import phalanx
 from phalanx.cli.values import choice
-from phalanx.errors import PlaceError
 from phalanx.tfconfig import formats
 from phalanx.tfconfig.agree import RULES as AGREE_RULES
 from phalanx.tfconfig.check import RULES as CHECK_RULES
@@ -19,7 +17,7 @@ from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.quote import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from phalanx.tfconfig.finding import Finding
 
@@ -72,33 +70,9 @@ def code(findings: Sequence[Finding], fail_on: str) -> int:
     return int(any(finding.severity.weight >= Severity(fail_on).weight for finding in findings))
 
 
-@contextlib.contextmanager
-def output() -> Iterator[TextIO]:
-    """Standard output, flushed at the end. Raises PlaceError where it is closed or full."""
-    out: TextIO | None = sys.stdout
-    if out is None:  # Python's answer to `>&-`
-        raise PlaceError("standard output is closed")
-    try:
-        yield out
-        out.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        with contextlib.suppress(OSError, ValueError):  # what is left would fail once more at the end of Python
-            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-        raise PlaceError(f"cannot write to standard output: {error.strerror}") from error
-
-
 def write(text: str) -> None:
-    """Print `text` whatever the encoding. Raises PlaceError where standard output is closed or full."""
-    with output() as out:
-        out.write(encodable(text))
-
-
-def tell(text: str) -> None:
-    """Print `text` to standard error, if there is one."""
-    if sys.stderr is not None:
-        sys.stderr.write(text)
+    """Print `text`, whatever the encoding of standard output."""
+    sys.stdout.write(encodable(text))
 
 
 def colourful() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,4 +124,4 @@ def _backup(path: Path) -> Path:
 def _tell(source: sources.Source, fixed: Fixed) -> None:
     lines = [f"{source.path}: {change}" for change in fixed.changes] or [f"{source.path}: nothing to change"]
     left = formats.as_text(fixed.left, {source.path: fixed.text})
-    findings.tell("".join(f"{printable(line)}\n" for line in lines) + left)
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in lines) + left)

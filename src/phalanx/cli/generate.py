@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -95,12 +96,11 @@ def generate(
     bodies = Bodies(made, strategy=meant, extra=extra)
     _prove(made, bodies, meant)
     if all_:
-        with findings.output() as stream:
-            for one, body in bodies:
-                stream.writelines((str(one), "\t", body.head, body.tail, "\n"))
+        for one, body in bodies:
+            sys.stdout.writelines((str(one), "\t", body.head, body.tail, "\n"))
     elif out is not None:
         written = _files(bodies, out)
-        findings.tell(f"{written} file{'s' * (written != 1)} written into {out}\n")
+        sys.stderr.write(f"{written} file{'s' * (written != 1)} written into {out}\n")
     else:
         findings.write(bodies.of(_whose(made, task, host)).text + "\n")
     return 0

@@ -127,8 +127,6 @@ def _file(path: Path) -> str:
 
 
 def _stdin() -> str:
-    if sys.stdin is None:  # Python's answer to `<&-`
-        raise InputError("standard input is closed")
     try:
         data = sys.stdin.buffer.read(_LIMIT + 1)
     except OSError as error:
