@@ -129,3 +129,19 @@ def test_generate_keeps_the_keys_beside_the_cluster(shell, tmp_path):
     (tmp_path / "a.json").write_text(SOUND.replace('"task"', '"rpc_layer": "grpc", "task"'))
     (line, _) = shell("$phalanx generate a.json --all").stdout.splitlines()
     assert json.loads(line.partition("\t")[2])["rpc_layer"] == "grpc"
+
+
+def test_an_error_never_sends_an_escape_to_the_terminal_and_a_long_name_is_no_traceback(tmp_path):
+    (tmp_path / "train.py").write_text("")
+    for python in ("\x1b[31mred\x07", "x" * 600):
+        done = subprocess.run(
+            [sys.executable, "-m", "phalanx", "plan", "--python", f"./{python}", "train.py"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert all(c.isprintable() or c == "\n" for c in done.stderr)

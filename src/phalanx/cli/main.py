@@ -122,7 +122,12 @@ def _misread(message: str, verb: str) -> InputError:
 
 
 def _complain(wrong: PhalanxError) -> int:
-    sys.stderr.write(f"phalanx: {wrong}\n")
+    sys.stderr.write(_harmless(f"phalanx: {wrong}\n"))
     if wrong.hint:
-        sys.stderr.write(f"  {wrong.hint}\n")
+        sys.stderr.write(_harmless(f"  {wrong.hint}\n"))
     return wrong.exit_code
+
+
+def _harmless(text: str) -> str:
+    """What an error quotes may be anything: no control character of it reaches the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)

@@ -46,6 +46,8 @@ def file_or_stdout(hint: Any, tokens: Sequence[Token]) -> Path:
     [token] = tokens
     if token.value.startswith("-") and token.value != "-":
         raise InputError(f"{_flag(token)}wants a file, not {token.value}", hint=f"a file of that name: ./{token.value}")
+    if not token.value:
+        raise InputError(f"{_flag(token)}wants a file, not an empty text", hint="- prints it instead")
     return Path(token.value)
 
 

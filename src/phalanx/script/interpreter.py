@@ -61,7 +61,7 @@ def nearby(cwd: Path, *, environ: Mapping[str, str]) -> Interpreter | None:
 
 def _asked_for(python: str, *, environ: Mapping[str, str], cwd: Path) -> Interpreter:
     place = cwd / Path(python).expanduser()
-    if place.is_dir():
+    if os.path.isdir(place):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         path: str | None = str(place / "bin" / "python")
     else:
         path = str(place) if "/" in python else shutil.which(python, path=environ.get("PATH", os.defpath))
