@@ -224,3 +224,8 @@ def test_the_help_of_plan_names_every_flag(phalanx):
     flags = {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(Flags)}
     assert {flag for flag in flags if flag not in out} == set()
     assert isinstance(main.app()["plan"], cyclopts.App)
+
+
+def test_a_plan_tells_its_budget_of_restarts(phalanx, folder):
+    text = page(phalanx, folder, "--workers", "2", "--max-restarts", "2", "train.py")
+    assert "2 of the whole group within 1h" in text

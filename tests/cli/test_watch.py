@@ -71,7 +71,7 @@ class FakeLead:
 def stopped(run: str) -> History:
     told = running(run=run).at(9).stop("me").ordered(reason="stop requested by me")
     told.at(9.4).exited("worker:0", code=143, stopped=True).at(19).exited("worker:1", signal=9, stopped=True)
-    return told.ended("stopped", 4, "stopped on request (me)")
+    return told.ended("stopped", 4, "stopped: me")
 
 
 Begin = Callable[..., RunFolder]
@@ -306,7 +306,7 @@ def test_stop_waits_and_says_what_became_of_each_task(begin: Begin, capsys: pyte
         "  ending worker:0, worker:1 (TERM, then KILL after 10 s): stop requested by me",
         "  worker:0 exited with code 143 (as a program leaves that handles SIGTERM) 0.4 s after it was told to",
         "  worker:1 ended by SIGKILL 10.0 s after it was told to",
-        "digits-1130-070000 has ended: stopped, stopped on request (me)",
+        "digits-1130-070000 has ended: stopped, stopped: me",
     ]
 
 

@@ -195,3 +195,17 @@ async def test_a_task_that_never_listens_fails_the_run_only_where_it_must_listen
     for name in ("worker:0", "worker:1"):
         world.exit(name)
     assert (await over).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_task_that_fails_alike_while_it_is_being_ended_is_no_victim():
+    """The same SyntaxError in every worker: the second is told to end a moment before it ends by itself."""
+    world = World(outline(workers=2))
+    world.agents[0].deaf = True
+    over = world.start()
+    await world.until(running)
+    world.exit("worker:0", code=1, said=("SyntaxError: invalid syntax",))
+    await asyncio.sleep(0.2)
+    world.exit("worker:1", code=1, said=("SyntaxError: invalid syntax",))
+    state = await over
+    assert state.culprit.victims == ()
+    assert state.culprit.cause.endswith("worker:1 failed alike")

@@ -120,7 +120,7 @@ def test_a_script_that_fails_shows_its_traceback(tmp_path: Path, golden: Golden)
 def test_a_run_that_was_stopped(tmp_path: Path, golden: Golden):
     told = running().at(9).stop("SIGINT to the launcher").ordered(reason="stop requested by SIGINT to the launcher")
     told.at(9.4).exited("worker:0", code=143, stopped=True).at(19).exited("worker:1", signal=9, stopped=True)
-    told.ended("stopped", 4, "stopped on request (SIGINT to the launcher)")
+    told.ended("stopped", 4, "stopped: SIGINT to the launcher")
     golden("observe/report_stopped.txt", text_of(made(told, tmp_path), tmp_path))
 
 

@@ -142,7 +142,7 @@ def _watch_launcher(link: Link) -> None:
     def ended() -> None:
         if not os.read(0, 4096):
             loop.remove_reader(0)
-            link.say(StopRequested(time=time.time(), by="the launcher, which has gone"))
+            link.say(StopRequested(time=time.time(), by="its launcher has gone (--detach leaves a run alone)"))
 
     loop.add_reader(0, ended)
 

@@ -80,11 +80,13 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
 
 
 def _alike(task: TaskState, culprit: TaskState) -> bool:
-    """Failed by itself in the same way: the same fault in every task, and nobody's victim."""
-    if task.phase is not TaskPhase.FAILED or not _own(task):
+    """Failed by itself in the same way, if only after it was told to end: the same fault, and nobody's victim."""
+    if not _own(task) or task.phase is TaskPhase.LOST:
         return False
     if task.exit is None or culprit.exit is None:
-        return task.exit is culprit.exit
+        return task.phase is TaskPhase.FAILED and task.exit is culprit.exit
+    if task.phase is TaskPhase.ENDED and task.exit.code is None:
+        return False  # by our signal
     same = (task.exit.code, task.exit.signal) == (culprit.exit.code, culprit.exit.signal)
     return same and telling_line(task.exit.last_lines) == telling_line(culprit.exit.last_lines)
 

@@ -98,7 +98,7 @@ def _stopped(state: RunState, stop: ev.StopRequested, policies: Policies, now: f
         return (Stop(tasks=_ids(told), grace=grace, reason=f"stop requested by {stop.by}"),)
     if bound and (waits := _when_gone(state, now)):
         return waits
-    return (_end(now, outcome="stopped", code=4, cause=f"stopped on request ({stop.by}){_undead(state)}"),)
+    return (_end(now, outcome="stopped", code=4, cause=f"stopped: {stop.by}{_undead(state)}"),)
 
 
 def _undead(state: RunState) -> str:

@@ -115,6 +115,9 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
         "patience",
         f"{in_words(health.start)} to start, {in_words(health.finish)} to finish, {in_words(grace.stop)} to stop",
     )
+    restart = outline.policies.restart
+    if restart.max:
+        yield "restarts", f"{restart.max} of the whole group within {in_words(restart.within)}"
 
 
 def _tasks(bound: Plan) -> Iterator[str]:
