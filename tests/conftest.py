@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,10 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name in {"PYTHONUNBUFFERED", "TF_CONFIG"} or name.startswith("PHALANX_"):
             del os.environ[name]
+    # A shell's background job ignores SIGINT, and so would everything that the tests start.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     # Python 3.11 makes a loop for whoever asks the first time, and pytest-asyncio asks: it would never be closed.
     asyncio.set_event_loop(None)
 

@@ -57,10 +57,11 @@ class Place:
         path.write_text(text)
         return path
 
-    def start(self, *words: object, **environ: str) -> subprocess.Popen[str]:
-        """`phalanx words…`, on its way."""
+    def start(self, *words: object, ignoring: signal.Signals | None = None, **environ: str) -> subprocess.Popen[str]:
+        """`phalanx words…`, on its way; started by somebody who ignores that signal, as nohup does."""
+        ignore = ["bash", "-c", f'trap "" {ignoring.value}; exec "$@"', "bash"] if ignoring else []
         launcher = subprocess.Popen(
-            [sys.executable, "-m", "phalanx", *map(str, words)],
+            [*ignore, sys.executable, "-m", "phalanx", *map(str, words)],
             cwd=self.folder,
             env=self.environ | environ,
             stdin=subprocess.DEVNULL,

@@ -81,7 +81,11 @@ def follow(launched: Launched, view: View) -> RunState:
     """Show the run until it ends. The first Ctrl-C, TERM or closing terminal stops it, the second kills it."""
     stopper = _Stopper(launched, view)
     watch = _Watch(launched)
-    before = {number: signal.signal(number, stopper) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, stopper)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup, or a script's background job
+    }
     try:
         return Follower(launched.folder, view, broken=watch, alive=watch.lead_lives).run()
     finally:

@@ -179,3 +179,11 @@ def test_a_tf_config_of_the_users_own_is_not_replaced_in_silence(here):
     assert done.returncode == 0
     assert '"worker"' in here.said("worker:1")
     assert "a:1" not in here.said("worker:1")
+
+
+def test_a_launcher_under_nohup_does_not_stop_for_a_closing_terminal(here):
+    here.script(SLEEPER.replace("120", "2"))
+    launcher = here.start("run", "--workers", 2, "train.py", ignoring=signal.SIGHUP)
+    up(here, "worker:0", "worker:1")
+    launcher.send_signal(signal.SIGHUP)
+    assert launcher.wait(timeout=30) == 0
