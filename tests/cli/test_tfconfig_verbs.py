@@ -487,3 +487,12 @@ def test_ten_thousand_tasks_are_checked_and_all_generated_as_a_stream(command, t
         code = streaming.wait()
     assert line.startswith(b"worker:0\t{")
     assert (code, told) == (0, b"")
+
+
+def test_hosts_may_be_written_as_slurm_does(phalanx):
+    said = phalanx("generate", "--workers", "3", "--hosts", "n[08-10]", "--task", "worker:2")
+    assert said.code == 0
+    assert json.loads(said.out)["cluster"]["worker"] == ["n08:2222", "n09:2222", "n10:2222"]
+    assert "counts downwards" in one_error(phalanx("generate", "--workers", "3", "--hosts", "n[3-1]", "--all"))
+    v6 = phalanx("generate", "--workers", "2", "--hosts", "[fd00::1],[fd00:0:0:0:0:0:0:2]", "--task", "worker:0")
+    assert "[fd00:0:0:0:0:0:0:2]:2222" in v6.out

@@ -15,6 +15,7 @@ from cyclopts import Group, Parameter
 from phalanx.cli import findings, sources
 from phalanx.cli.values import file_or_stdout, whole
 from phalanx.errors import InputError
+from phalanx.hostlist import expand
 from phalanx.names import TaskId
 from phalanx.tfconfig import Bodies, Cluster, Severity, TfConfig, check, cluster_from_hosts, parse, task_for_host
 from phalanx.tfconfig.quote import brief
@@ -41,7 +42,7 @@ def generate(
     evaluator: Annotated[bool, Parameter(help="One evaluator.", negative=(), group=_SIZE)] = False,
     hosts: Annotated[
         str | None,
-        Parameter(help="Where they run: n1,n2,n3 (localhost). NAME:PORT gives a host its own port.", group=_SIZE),
+        Parameter(help="Where they run: n1,n2 or n[01-04] (localhost). NAME:PORT gives a host its own port.", group=_SIZE),
     ] = None,
     port: Annotated[
         int,
@@ -73,7 +74,7 @@ def generate(
 
     For example:
       phalanx generate --workers 4 --hosts n1,n2,n3,n4 --task worker:1
-      phalanx generate --workers 2 --ps 1 --hosts n1,n2 --out nodes/
+      phalanx generate --workers 2 --ps 1 --hosts n[1-2] --out nodes/
       export TF_CONFIG="$(phalanx generate cluster.json --host $(hostname))"
       phalanx generate cluster.json --all | phalanx agree -
     """
@@ -85,7 +86,7 @@ def generate(
     if cluster is not None:
         made, extra = _read(cluster)
     elif workers is not None:
-        named = [name for name in ("localhost" if hosts is None else hosts).split(",") if name.strip()]
+        named = _named("localhost" if hosts is None else hosts)
         wanted = ps > 0 if chief is None else chief
         made = cluster_from_hosts(named, workers=workers, chief=wanted, ps=ps, evaluator=evaluator, port=port)
     else:
@@ -171,3 +172,13 @@ def _files(bodies: Bodies, folder: Path) -> int:
             hint="name a folder that can be made or written to",
         ) from error
     return len(paths)
+
+
+def _named(hosts: str) -> list[str]:
+    """Host names by comma, and Slurm's way of writing many; `[fd00::1]` is an address and no list."""
+    if any(":" in part.partition("]")[0] for part in hosts.split("[")[1:]) or not hosts.strip(", "):
+        return [name for name in hosts.split(",") if name.strip()]
+    try:
+        return list(expand(hosts.strip(", ")))
+    except ValueError as wrong:
+        raise InputError(f"--hosts: {wrong}", hint="write n1,n2 or n[01-04]") from wrong
