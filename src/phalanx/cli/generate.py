@@ -42,7 +42,7 @@ def generate(
     evaluator: Annotated[bool, Parameter(help="One evaluator.", negative=(), group=_SIZE)] = False,
     hosts: Annotated[
         str | None,
-        Parameter(help="Where they run: n1,n2 or n[01-04] (localhost). NAME:PORT gives a host its own port.", group=_SIZE),
+        Parameter(help="Where they run: n1,n2 or n[01-04] (localhost). NAME:PORT sets a port.", group=_SIZE),
     ] = None,
     port: Annotated[
         int,

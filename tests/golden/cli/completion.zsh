@@ -168,7 +168,7 @@ _phalanx() {
             '--chief[One chief beside the workers, or none]' \
             '--no-chief[One chief beside the workers, or none]' \
             '--evaluator[One evaluator]' \
-            '--hosts=[Where they run\: n1,n2,n3 (localhost)]:value: ' \
+            '--hosts=[Where they run\: n1,n2 or n(01-04) (localhost)]:value: ' \
             '--port=[The first port of each host; its next task takes the next]:value: ' \
             '--task=[This task'\''s, such as worker\:1]:value: ' \
             '--host=[That of the task on this host; `.` is this machine]:value: ' \
