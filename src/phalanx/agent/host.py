@@ -81,7 +81,6 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         instance=os.urandom(8).hex(),
         host=host,
         pid=os.getpid(),
-        next_ports=ports[serving:],
     )
     address, _, port = config["lead"].rpartition(":")
     client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]))
@@ -90,7 +89,6 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         folder=Path(host.folder),
         environ=config["environ"],
         secrets=[value.encode() for value in config["secrets"]],
-        boot=config["boot"],
         reaper=reaper,
         waiting=waiting,
         ports_after=_Ports(holder, ports[serving:], serving).after,

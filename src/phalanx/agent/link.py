@@ -52,7 +52,6 @@ class Link:
         self._polling = False  # a poll is open, so what it could have said needs a request of its own
         self._news = asyncio.Event()
         self._after = 0
-        self._epoch = 0
         self._answered = clock()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -75,7 +74,6 @@ class Link:
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
         await self._retry(lambda: self._client.join(self._join))
-        self._epoch = self._client.epoch
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()

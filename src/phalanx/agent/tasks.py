@@ -45,7 +45,6 @@ class Tasks:
         folder: Path,
         environ: Mapping[str, str],
         secrets: Sequence[bytes],
-        boot: str,
         reaper: Reaper,
         waiting: dict[str, Waiting],
         ports_after: Callable[[int], tuple[int, ...]],
@@ -56,7 +55,7 @@ class Tasks:
         """
         self._ports_after = ports_after
         self._host, self._folder, self._environ = host, folder, environ
-        self._secrets, self._boot = list(secrets), boot
+        self._secrets = list(secrets)
         self._reaper, self._waiting = reaper, waiting
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
 from phalanx.events import CulpritNamed
+from phalanx.names import TaskId
 from phalanx.states import RunState, TaskPhase, TaskState
 
 #: A task that blames a peer may be gone before the culprit is: TensorFlow's teardown takes 0.4–0.6 s (facts §6).
@@ -53,12 +54,11 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     victims = tuple(other.id for other in others if other not in alike)
     too = f"; {', '.join(str(other.id) for other in alike)} failed alike" if alike else ""
     if task.exit is None:
-        return CulpritNamed(
-            time=now,
-            generation=state.generation,
-            task=task.id,
-            host=task.host,
-            kind=Kind.USER.value,
+        return _blame(
+            state,
+            task,
+            now,
+            kind=Kind.USER,
             cause=f"{task.id}{where} could not start: {task.refused}{too}",
             victims=victims,
             hint="`phalanx plan` shows the command and the interpreter",
@@ -67,12 +67,11 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
     said = telling_line(task.exit.last_lines)
     tail = f": {said[:300]}" if said and task.exit.signal is None else ""
-    return CulpritNamed(
-        time=now,
-        generation=state.generation,
-        task=task.id,
-        host=task.host,
-        kind=kind_of(task.exit).value,
+    return _blame(
+        state,
+        task,
+        now,
+        kind=kind_of(task.exit),
         cause=f"{task.id}{where} {words_for(task.exit)}{ran}{tail}{too}",
         victims=victims,
         hint=f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}",
@@ -96,12 +95,11 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     first = min(silent, key=lambda task: (task.started or now, task.id))
     others = ", ".join(str(task.id) for task in silent if task is not first)
     more = f" (nor did {others})" if others else ""
-    return CulpritNamed(
-        time=now,
-        generation=state.generation,
-        task=first.id,
-        host=first.host,
-        kind=Kind.USER.value,
+    return _blame(
+        state,
+        first,
+        now,
+        kind=Kind.USER,
         cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s{more}",
         victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
         hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
@@ -109,15 +107,29 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
 
 
 def _left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
+    return _blame(
+        state,
+        task,
+        now,
+        kind=Kind.USER,
+        cause=f"{task.id}{_where(state, task)} finished early (exit 0) while others still waited for it: uneven data?",
+        victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t)),
+        hint="give every worker the same number of batches, or shard by DATA instead of FILE (R59, R60)",
+    )
+
+
+def _blame(
+    state: RunState, task: TaskState, now: float, *, kind: Kind, cause: str, victims: tuple[TaskId, ...], hint: str
+) -> CulpritNamed:
     return CulpritNamed(
         time=now,
         generation=state.generation,
         task=task.id,
         host=task.host,
-        kind=Kind.USER.value,
-        cause=f"{task.id}{_where(state, task)} finished early (exit 0) while others still waited for it: uneven data?",
-        victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t)),
-        hint="give every worker the same number of batches, or shard by DATA instead of FILE (R59, R60)",
+        kind=kind.value,
+        cause=cause,
+        victims=victims,
+        hint=hint,
     )
 
 

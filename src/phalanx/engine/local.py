@@ -19,8 +19,8 @@ from phalanx.engine import bundle
 from phalanx.engine.base import Submission
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
-from phalanx.plan.host import Host
 from phalanx.plan.plan import Plan, PlannedTask
+from phalanx.plan.preview import preview_hosts
 from phalanx.plan.wire import to_wire
 
 _LOOPBACK = "127.0.0.1"
@@ -44,7 +44,10 @@ class LocalEngine:
         agents: list[subprocess.Popen[bytes]] = []
         with listener:
             lead = f"{_LOOPBACK}:{listener.getsockname()[1]}"
-            preview = bind(submission.outline, _preview_hosts(submission), run=submission.run, generation=1)
+            # But for the ports, the hosts as they will join: which task starts where, and with which argv.
+            outline = submission.outline
+            hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=str(submission.folder))
+            preview = bind(outline, hosts, run=submission.run, generation=1)
             run = LocalRun(lead=lead, folder=submission.folder, agents=agents)
             try:
                 for host in range(submission.outline.hosts):
@@ -155,26 +158,9 @@ def _code(number: int) -> str:
     return f"exit code {number}" if number >= 0 else f"signal {-number}"
 
 
-def _preview_hosts(submission: Submission) -> list[Host]:
-    """The hosts as they will join, but for the ports: enough to know which task starts where, and with which argv."""
-    serving = len(submission.outline.tasks())
-    return [
-        Host(
-            id=number,
-            name=_host_name(number, submission.outline.hosts),
-            address=_LOOPBACK,
-            ports=tuple(range(1, serving + 1)),
-            gpus=1 << 16,
-            folder=str(submission.folder),
-        )
-        for number in range(submission.outline.hosts)
-    ]
-
-
-def _host_name(number: int, hosts: int) -> str:
-    """This machine's name; simulated hosts are numbered after it."""
-    name = socket.gethostname().partition(".")[0] or "localhost"
-    return name if hosts == 1 else f"{name}-{number}"
+def _machine() -> str:
+    """This machine's name, without its domain."""
+    return socket.gethostname().partition(".")[0] or "localhost"
 
 
 def _start_agent(
@@ -189,7 +175,7 @@ def _start_agent(
         "key": submission.key.hex(),
         "host": {
             "id": host,
-            "name": _host_name(host, submission.outline.hosts),
+            "name": preview.hosts[host].name,
             "address": _LOOPBACK,
             "folder": str(submission.folder),
         },

@@ -34,8 +34,6 @@ class Join:
     instance: str
     host: Host
     pid: int
-    #: Held already for the generation after this one.
-    next_ports: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
