@@ -65,6 +65,7 @@ endef
 $(DEMO): requirements/demo.txt pyproject.toml .ci/venv
 	$(call install,demo)
 
-$(DEV): requirements/dev.txt requirements/demo.txt pyproject.toml .ci/venv
+$(DEV): requirements/dev.txt requirements/demo.txt requirements/tf-keras.txt pyproject.toml .ci/venv
 	$(call install,dev)
+	@$(PIP) install --quiet --require-hashes --no-deps -r requirements/tf-keras.txt
 	@touch $(DEMO)

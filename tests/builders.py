@@ -187,6 +187,10 @@ class History:
     def succeeded(self, task: str = "worker:0") -> Self:
         return self.say(ev.LeaderSucceeded(time=self.now, generation=self.generation, task=TaskId.parse(task)))
 
+    def lives(self, kind: type[ev.TaskEvent], task: str, **more: object) -> Self:
+        """A task's own event: a step, a checkpoint, a stall."""
+        return self.say(kind(**self._about(TaskId.parse(task)), **more))
+
     def noted(self, message: str) -> Self:
         return self.say(ev.Noted(time=self.now, message=message))
 

@@ -129,6 +129,74 @@ class TaskExited(TaskEvent):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskStepped(TaskEvent):
+    """The first training step of this attempt is done; said again now and then while more are."""
+
+    #: Steps of this attempt, from 1.
+    step: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointSaved(TaskEvent):
+    """A checkpoint is complete: the call that wrote it has returned."""
+
+    path: str
+    #: Steps of this attempt that came before it.
+    step: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointRestored(TaskEvent):
+    """The program has read a checkpoint, so it did not start at zero."""
+
+    path: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskFroze(TaskEvent):
+    """Its process is stopped (state T) since `since`: nobody but us will end it (facts §3, §4)."""
+
+    since: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskQuiet(TaskEvent):
+    """No sign of life of any kind since `since`: no output, CPU, bytes or answer."""
+
+    since: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskStalled(TaskEvent):
+    """Its steps have stopped since `since`, though it lives. `longest`: the longest gap between two steps before."""
+
+    since: float
+    step: int
+    longest: float
+    #: What the runtime knows it is doing: tracing, validation, saving; empty: nothing that would explain it.
+    doing: str = ""
+    #: Whether it waits for its peers, as far as its connections tell: the culprit is one that does not.
+    waits: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskAwake(TaskEvent):
+    """It is neither frozen, nor quiet, nor stalled any more."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskDone(TaskEvent):
+    """Its program has come to its end, and the process is still there: a thread, an exit handler, a child."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StacksWritten(TaskEvent):
+    """What its threads were doing lies in the run's folder at `path`."""
+
+    path: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class StopRequested(Event):
     """Somebody wants the run to end. `hard` skips the grace."""
 
@@ -212,6 +280,15 @@ EVENTS: dict[str, type[Event]] = {
         TaskNotStarted,
         TaskListening,
         TaskExited,
+        TaskStepped,
+        CheckpointSaved,
+        CheckpointRestored,
+        TaskFroze,
+        TaskQuiet,
+        TaskStalled,
+        TaskAwake,
+        TaskDone,
+        StacksWritten,
         StopRequested,
         StopOrdered,
         CulpritNamed,

@@ -9,6 +9,7 @@ from typing import Any
 
 from phalanx import events as ev
 from phalanx.names import TaskId
+from phalanx.taskstate import TaskPhase, TaskState, fold_task
 
 
 class RunPhase(enum.Enum):
@@ -29,47 +30,6 @@ class RunPhase(enum.Enum):
     def terminal(self) -> bool:
         """Whether nothing can follow."""
         return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.STOPPED, RunPhase.LOST)
-
-
-class TaskPhase(enum.Enum):
-    """Where one attempt of a task stands."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"  # exit 0
-    FAILED = "failed"  # ended by itself with a code or a signal
-    VICTIM = "victim"  # failed since another had
-    ENDED = "ended"  # ended because we told it to
-    LOST = "lost"  # its host is gone
-
-    @property
-    def over(self) -> bool:
-        """Whether its process is gone."""
-        return self not in (TaskPhase.WAITING, TaskPhase.RUNNING)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class TaskState:
-    """One task in the current generation."""
-
-    id: TaskId
-    phase: TaskPhase = TaskPhase.WAITING
-    host: int | None = None
-    address: str | None = None
-    rank: int | None = None
-    generation: int = 0
-    attempt: int = 1
-    pid: int | None = None
-    started: float | None = None
-    listening: float | None = None
-    ended: float | None = None
-    exit: ev.TaskExited | None = None
-    #: Why it could not start, where it could not.
-    refused: str = ""
-    #: When it was told to end, and how many seconds it was given.
-    stop_ordered: float | None = None
-    stop_grace: float = 0.0
-    standby: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,35 +191,13 @@ def _stop(state: RunState, event: ev.StopOrdered) -> RunState:
 
 def _task(state: RunState, event: ev.TaskEvent) -> RunState:
     task = state.tasks.get(event.task)
-    if task is None or event.generation != state.generation or event.attempt < task.attempt or task.phase.over:
+    if task is None or event.generation != state.generation:
         return state
-    match event:
-        case ev.TaskStarted():
-            task = dataclasses.replace(
-                task,
-                phase=TaskPhase.RUNNING,
-                pid=event.pid,
-                started=event.time,
-                standby=event.standby,
-                attempt=event.attempt,
-            )
-        case ev.TaskNotStarted():
-            task = dataclasses.replace(task, phase=TaskPhase.FAILED, ended=event.time, refused=event.message)
-        case ev.TaskListening():
-            task = dataclasses.replace(task, listening=event.time)
-        case ev.TaskExited():
-            task = dataclasses.replace(task, phase=_ended(event), ended=event.time, exit=event)
-    tasks = {**state.tasks, task.id: task}
+    tasks = {**state.tasks, task.id: fold_task(task, event)}
     phase = state.phase
     if phase is RunPhase.STARTING and all(t.phase is not TaskPhase.WAITING for t in tasks.values()):
         phase = RunPhase.RUNNING
     return dataclasses.replace(state, phase=phase, tasks=tasks)
-
-
-def _ended(event: ev.TaskExited) -> TaskPhase:
-    if event.code == 0:
-        return TaskPhase.SUCCEEDED
-    return TaskPhase.ENDED if event.stopped else TaskPhase.FAILED
 
 
 def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:

@@ -11,7 +11,8 @@ from phalanx import events as ev
 from phalanx.names import TaskId
 from phalanx.plan.policies import Health, Policies
 from phalanx.protocol.messages import unpack
-from phalanx.states import RunPhase, TaskPhase
+from phalanx.states import RunPhase
+from phalanx.taskstate import TaskPhase
 from simulated import World, outline
 
 pytestmark = pytest.mark.looptime

@@ -15,7 +15,8 @@ from phalanx.observe.standing import broken_after, standing
 from phalanx.protocol import people
 from phalanx.records.folder import RunFolder
 from phalanx.records.index import Entry
-from phalanx.states import RunPhase, RunState, TaskPhase
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase
 
 
 class Witness:

@@ -20,6 +20,13 @@ def everything() -> list[ev.Event]:
     told = running(hosts=2).at(5).refused("worker:0", "no memory").noted("a word").stop("me").stop("me", hard=True)
     told.ordered("worker:0").ordered("worker:0", grace=0.0).exited("worker:0", signal=15, stopped=True)
     told.exited("worker:1", signal=11, core=True).exited("worker:1", signal=99).again("worker:1").started("worker:1")
+    told.lives(ev.CheckpointRestored, "worker:1", path="/ckpt/ckpt-3").lives(ev.TaskStepped, "worker:1", step=1)
+    told.lives(ev.TaskStepped, "worker:1", step=20).lives(ev.CheckpointSaved, "worker:1", path="/ckpt/ckpt-4", step=20)
+    told.lives(ev.TaskFroze, "worker:1", since=1).lives(ev.TaskQuiet, "worker:1", since=1)
+    told.lives(ev.TaskStalled, "worker:1", since=1, step=20, longest=0.1)
+    told.lives(ev.TaskStalled, "worker:1", since=1, step=20, longest=0.1, doing="saving", waits=True)
+    told.lives(ev.StacksWritten, "worker:1", path="stacks/worker_1.txt").lives(ev.TaskAwake, "worker:1")
+    told.lives(ev.TaskDone, "worker:1")
     told.exited("worker:1", code=None, stopped=True).lost(1, "gone").left(0).succeeded()
     told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"

@@ -25,7 +25,7 @@ from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.lastwords import last_written
 from phalanx.records.reader import read_end
-from phalanx.states import TaskPhase
+from phalanx.taskstate import TaskPhase
 
 #: Ended runs older than this are shown with --all only.
 RECENT = 24 * 3600.0

@@ -15,7 +15,8 @@ from phalanx.decide.restart import judge
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
-from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: How the note begins that a script which may do without a server has not opened one.
 _NOT_LISTENING = "not listening"

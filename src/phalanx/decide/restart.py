@@ -8,7 +8,8 @@ import zlib
 
 from phalanx.decide.exits import Kind, says_victim, telling_line
 from phalanx.plan.policies import Restart
-from phalanx.states import RunState, TaskState, last_lines
+from phalanx.states import RunState, last_lines
+from phalanx.taskstate import TaskState
 
 #: No second try mends a program that cannot even be read or imported.
 _PERMANENT = re.compile(r"^\s*(?:ModuleNotFoundError|ImportError|SyntaxError|IndentationError|TabError)\b")

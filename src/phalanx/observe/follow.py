@@ -11,7 +11,8 @@ from typing import Protocol
 from phalanx.events import Record, RunEnded
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import Tail, fold_on, with_skipped
-from phalanx.states import RunPhase, RunState, TaskPhase
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase
 
 #: Seconds between two looks.
 POLL = 0.05

@@ -21,7 +21,8 @@ from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
 from phalanx.redact import redact
-from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: Seconds between two pictures.
 REFRESH = 0.25

@@ -9,7 +9,8 @@ from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
 from phalanx.observe.words import COLOURS, NAMED, clock, duration, size, visible
 from phalanx.records.report import WARNING, Report, TaskReport
-from phalanx.states import RunPhase, TaskPhase
+from phalanx.states import RunPhase
+from phalanx.taskstate import TaskPhase
 
 #: How many tasks the table has; the ones that failed come first.
 ROWS = 40

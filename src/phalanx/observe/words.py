@@ -9,7 +9,8 @@ from phalanx import events as ev
 from phalanx.decide.exits import words_for
 from phalanx.names import TaskId
 from phalanx.records.report import signal_name
-from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: How many tasks are named one by one before they are counted.
 NAMED = 6
@@ -81,7 +82,32 @@ def _task(event: ev.TaskEvent, state: RunState) -> str:
             return f"{event.task} listens on port {event.port}"
         case ev.TaskExited():
             return f"{event.task}{where} {_stopped(event, state) if event.stopped else exit_words(event)}"
-    return f"{event.task}: {type(event).__name__}"
+    return f"{event.task} {_life(event)}"
+
+
+def _life(event: ev.TaskEvent) -> str:  # noqa: PLR0911 - a table of events
+    match event:
+        case ev.TaskStepped():
+            return f"is at step {event.step}" if event.step > 1 else "has done its first step"
+        case ev.CheckpointSaved():
+            return f"has saved {event.path} after {_count(event.step, 'step')}"
+        case ev.CheckpointRestored():
+            return f"goes on from {event.path}"
+        case ev.TaskFroze():
+            return "is stopped by a signal (state T)"
+        case ev.TaskQuiet():
+            return f"has given no sign of life for {event.time - event.since:.0f} s"
+        case ev.TaskStalled():
+            doing = f", {event.doing}" if event.doing else ""
+            waits = ", waiting for its peers" if event.waits else ""
+            return f"has done no step for {event.time - event.since:.0f} s, after step {event.step}{doing}{waits}"
+        case ev.TaskAwake():
+            return "goes on"
+        case ev.TaskDone():
+            return "has come to the end of its program, and its process is still there"
+        case ev.StacksWritten():
+            return f"has written what its threads do: {event.path}"
+    return type(event).__name__
 
 
 def _bound(event: ev.GenerationBound) -> str:

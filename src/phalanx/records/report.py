@@ -13,7 +13,8 @@ from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.lastwords import last_output, last_words, last_written
 from phalanx.redact import redact
-from phalanx.states import RunPhase, RunState, TaskPhase, TaskState
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: Raised when a reader of `report.json` could misread it.
 VERSION = 1

@@ -1,0 +1,113 @@
+"""One attempt of one task, folded from its events."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from phalanx import events as ev
+from phalanx.names import TaskId
+
+
+class TaskPhase(enum.Enum):
+    """Where one attempt of a task stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"  # exit 0
+    FAILED = "failed"  # ended by itself with a code or a signal
+    VICTIM = "victim"  # failed since another had
+    ENDED = "ended"  # ended because we told it to
+    LOST = "lost"  # its host is gone
+
+    @property
+    def over(self) -> bool:
+        """Whether its process is gone."""
+        return self not in (TaskPhase.WAITING, TaskPhase.RUNNING)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskState:
+    """One task in the current generation."""
+
+    id: TaskId
+    phase: TaskPhase = TaskPhase.WAITING
+    host: int | None = None
+    address: str | None = None
+    rank: int | None = None
+    generation: int = 0
+    attempt: int = 1
+    pid: int | None = None
+    started: float | None = None
+    listening: float | None = None
+    ended: float | None = None
+    exit: ev.TaskExited | None = None
+    #: Why it could not start, where it could not.
+    refused: str = ""
+    #: Steps of this attempt as last told, when that was, and when the first was done.
+    step: int = 0
+    stepped: float | None = None
+    first_step: float | None = None
+    #: The checkpoint that this attempt went on from, and the newest complete one that it wrote.
+    restored: ev.CheckpointRestored | None = None
+    saved: ev.CheckpointSaved | None = None
+    #: Since when its process is stopped; since when it gives no sign of life.
+    frozen: float | None = None
+    quiet: float | None = None
+    stalled: ev.TaskStalled | None = None
+    #: When its program came to its end, while the process is still there.
+    done: float | None = None
+    #: When it was told to end, and how many seconds it was given.
+    stop_ordered: float | None = None
+    stop_grace: float = 0.0
+    standby: bool = False
+
+
+def fold_task(task: TaskState, event: ev.TaskEvent) -> TaskState:  # noqa: C901, PLR0911, PLR0912 - one case an event
+    """The attempt after one more event of its generation. A late word of an older attempt changes nothing."""
+    if event.attempt < task.attempt or task.phase.over:
+        return task
+    match event:
+        case ev.TaskStarted():
+            return dataclasses.replace(
+                task,
+                phase=TaskPhase.RUNNING,
+                pid=event.pid,
+                started=event.time,
+                standby=event.standby,
+                attempt=event.attempt,
+            )
+        case ev.TaskNotStarted():
+            return dataclasses.replace(task, phase=TaskPhase.FAILED, ended=event.time, refused=event.message)
+        case ev.TaskListening():
+            return dataclasses.replace(task, listening=event.time)
+        case ev.TaskExited():
+            return dataclasses.replace(task, phase=_ended(event), ended=event.time, exit=event)
+        case ev.TaskStepped():
+            first = event.time if task.first_step is None else task.first_step
+            return dataclasses.replace(_awake(task), step=event.step, stepped=event.time, first_step=first)
+        case ev.CheckpointSaved():
+            return dataclasses.replace(task, saved=event)
+        case ev.CheckpointRestored():
+            return dataclasses.replace(task, restored=event)
+        case ev.TaskFroze():
+            return dataclasses.replace(task, frozen=event.since)
+        case ev.TaskQuiet():
+            return dataclasses.replace(task, quiet=event.since)
+        case ev.TaskStalled():
+            return dataclasses.replace(task, stalled=event)
+        case ev.TaskAwake():
+            return _awake(task)
+        case ev.TaskDone():
+            return dataclasses.replace(task, done=event.time)
+    return task
+
+
+def _awake(task: TaskState) -> TaskState:
+    return dataclasses.replace(task, frozen=None, quiet=None, stalled=None)
+
+
+def _ended(event: ev.TaskExited) -> TaskPhase:
+    if event.code == 0:
+        return TaskPhase.SUCCEEDED
+    return TaskPhase.ENDED if event.stopped else TaskPhase.FAILED
