@@ -13,7 +13,7 @@ from phalanx.names import TaskId
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.plan import Plan
-from phalanx.plan.policies import Policies
+from phalanx.plan.policies import Policies, Restart
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join, Order
 from phalanx.protocol.signing import RunKey
@@ -123,7 +123,7 @@ class SimulatedAgent:
         )
         join = Join(version=VERSION, run=world.run, instance=f"i{number}", host=host, pid=1000 + number)
         self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
-        self.tasks: dict[TaskId, int] = {}
+        self.tasks: dict[TaskId, tuple[int, int]] = {}  # generation and attempt of what runs
         self.dead = False
         self.deaf = False  # takes no notice of TERM, as an MWMS worker
         self.mute = False  # its tasks never listen
@@ -140,15 +140,16 @@ class SimulatedAgent:
     def exit(
         self, task: TaskId, *, code: int | None = 0, signal: int | None = None, said: tuple[str, ...] = ()
     ) -> None:
-        generation = self.tasks.pop(task, None)
-        if generation is None or self.dead:
+        if task not in self.tasks or self.dead:
             return
+        generation, attempt = self.tasks.pop(task)
         self.link.say(
             ev.TaskExited(
                 time=virtual_clock(),
                 task=task,
                 host=self.number,
                 generation=generation,
+                attempt=attempt,
                 pid=1,
                 code=code if signal is None else None,
                 signal=signal,
@@ -159,16 +160,25 @@ class SimulatedAgent:
 
     _told: frozenset[TaskId] = frozenset()
 
+    def about(self, task: TaskId) -> dict[str, object]:
+        """What all events of a task that runs here have in common."""
+        generation, attempt = self.tasks[task]
+        return {"task": task, "host": self.number, "generation": generation, "attempt": attempt}
+
+    def says(self, kind: type[ev.TaskEvent], task: TaskId, **more: object) -> None:
+        """A task's own word: a step, a checkpoint."""
+        self.link.say(kind(time=virtual_clock(), **self.about(task), **more))
+
     def _obey(self, order: Order) -> None:
         self.orders.append(order)
         if order.kind == "prepare":
             self._prepared = order
             self.link.prepared(order.generation, tuple(port + 1000 * order.generation for port in self.ports))
         elif order.kind == "go":
-            self._told = frozenset()
+            self._told -= {task.id for task in self._prepared.tasks}
             for task in self._prepared.tasks:
-                self.tasks[task.id] = order.generation
-                about = {"task": task.id, "host": self.number, "generation": order.generation}
+                self.tasks[task.id] = (order.generation, task.attempt)
+                about = self.about(task.id)
                 self.link.say(ev.TaskStarted(time=virtual_clock(), **about, pid=1))
                 if task.port and not self.mute:
                     self.link.say(ev.TaskListening(time=virtual_clock(), **about, port=task.port))
@@ -205,6 +215,10 @@ class World:
         name = TaskId.parse(task)
         self.agent_of(name).exit(name, **how)
 
+    def says(self, kind: type[ev.TaskEvent], task: str, **more: object) -> None:
+        name = TaskId.parse(task)
+        self.agent_of(name).says(kind, name, **more)
+
     async def until(self, true: Callable[[RunState], bool], *, within: float = 60.0) -> None:
         """Wait in virtual time until the state says so."""
         async with asyncio.timeout(within):
@@ -232,7 +246,7 @@ def outline(
         strategy=Strategy.PS if ps else Strategy.MWMS,
         cwd="/work",
         hosts=hosts,
-        policies=policies or Policies(),
+        policies=policies or Policies(restart=Restart(max=0)),
     )
 
 

@@ -224,6 +224,8 @@ class CulpritNamed(Event):
     host: int | None
     #: user, platform, infrastructure or preemption.
     kind: str
+    #: By what it was noticed: its exit where empty, else `start`, `silence`, `hang`, `frozen`, `finish` or `host`.
+    sign: str = ""
     cause: str
     victims: tuple[TaskId, ...] = ()
     hint: str = ""
@@ -231,14 +233,40 @@ class CulpritNamed(Event):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class RestartOrdered(Event):
-    """The whole group starts again as the next generation, at `at` or later."""
+    """The whole group starts again as the next generation, at `at` or later; or only `tasks`, at their addresses."""
 
-    #: The generation that has failed.
+    #: The generation in which it failed.
     generation: int
     at: float
     why: str
     #: Whether it counts against `restart.max`; a preempted group comes back for free.
     counted: bool = True
+    #: Those that start again as new attempts, while the others go on; empty: everybody, on new ports.
+    tasks: tuple[TaskId, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskGivenUp(Event):
+    """It has failed and is not started again; the training goes on without it: it only looked on."""
+
+    generation: int
+    task: TaskId
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Resumed(Event):
+    """Where the training went on after a restart, as its leader's first step proves."""
+
+    generation: int
+    attempt: int
+    task: TaskId
+    #: The checkpoint that was read; empty: the program started at zero.
+    path: str
+    #: Training steps that it holds; None where another run wrote it.
+    step: int | None
+    #: Steps that the generation before had done beyond it.
+    lost: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -293,6 +321,8 @@ EVENTS: dict[str, type[Event]] = {
         StopOrdered,
         CulpritNamed,
         RestartOrdered,
+        TaskGivenUp,
+        Resumed,
         LeaderSucceeded,
         Noted,
         RunEnded,

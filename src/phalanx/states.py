@@ -9,7 +9,7 @@ from typing import Any
 
 from phalanx import events as ev
 from phalanx.names import TaskId
-from phalanx.taskstate import TaskPhase, TaskState, fold_task
+from phalanx.taskstate import TaskPhase, TaskState, fold_task, next_attempt, total_steps
 
 
 class RunPhase(enum.Enum):
@@ -39,6 +39,7 @@ class HostState:
     id: int
     joined: ev.HostJoined
     lost: str = ""
+    lost_at: float | None = None
     left: bool = False
 
     @property
@@ -48,13 +49,16 @@ class HostState:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class PastGeneration:
-    """One cluster that failed and was started again."""
+class PastFailure:
+    """A generation, or some attempts within one, that failed and started again."""
 
+    #: The generation.
     number: int
     bound: float
     ended: float
     culprit: ev.CulpritNamed
+    #: Training steps of the run that the culprit, else the furthest task, had done; None where nobody can tell.
+    step: int | None
     #: What the culprit said last; the same fault twice is the program's own doing.
     last_lines: tuple[str, ...]
     restart: ev.RestartOrdered
@@ -81,9 +85,16 @@ class RunState:
     tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
     stop: ev.StopRequested | None = None
     culprit: ev.CulpritNamed | None = None
-    #: The generations before this one, and the order that ended the newest of them.
-    past: tuple[PastGeneration, ...] = ()
+    #: What has failed before and was started again; and the order for the next generation, while that is awaited.
+    past: tuple[PastFailure, ...] = ()
     restart: ev.RestartOrdered | None = None
+    #: Tasks that only looked on, and were given up.
+    given_up: tuple[TaskId, ...] = ()
+    #: The run's own complete checkpoints: the training steps that each holds; and when the newest was written.
+    saved: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
+    progress: float | None = None
+    #: Where each generation after the first went on.
+    resumed: tuple[ev.Resumed, ...] = ()
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
     notes: tuple[ev.Noted, ...] = ()
@@ -151,7 +162,9 @@ def _lost(state: RunState, event: ev.HostLost) -> RunState:
         else task
         for name, task in state.tasks.items()
     }
-    return dataclasses.replace(_host(state, dataclasses.replace(known, lost=event.reason)), tasks=tasks)
+    return dataclasses.replace(
+        _host(state, dataclasses.replace(known, lost=event.reason, lost_at=event.time)), tasks=tasks
+    )
 
 
 def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
@@ -175,6 +188,7 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         tasks=tasks,
         culprit=None,
         restart=None,
+        given_up=(),
     )
 
 
@@ -193,11 +207,25 @@ def _task(state: RunState, event: ev.TaskEvent) -> RunState:
     task = state.tasks.get(event.task)
     if task is None or event.generation != state.generation:
         return state
-    tasks = {**state.tasks, task.id: fold_task(task, event)}
+    changed = fold_task(task, event)
+    if changed is not task:
+        state, changed = _progress(state, changed, event)
+    tasks = {**state.tasks, task.id: changed}
     phase = state.phase
     if phase is RunPhase.STARTING and all(t.phase is not TaskPhase.WAITING for t in tasks.values()):
         phase = RunPhase.RUNNING
     return dataclasses.replace(state, phase=phase, tasks=tasks)
+
+
+def _progress(state: RunState, task: TaskState, event: ev.TaskEvent) -> tuple[RunState, TaskState]:
+    """What a checkpoint says about the run: the steps it holds, as counted from zero through every restart."""
+    match event:
+        case ev.CheckpointRestored():
+            return state, dataclasses.replace(task, base=state.saved.get(event.path))
+        case ev.CheckpointSaved():
+            saved = {**state.saved, event.path: total_steps(task, event.step)}
+            return dataclasses.replace(state, saved=saved, progress=event.time), task
+    return state, task
 
 
 def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
@@ -215,15 +243,37 @@ def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
 def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
     if event.generation != state.generation or state.culprit is None:
         return state
-    over = PastGeneration(
+    over = PastFailure(
         number=state.generation,
         bound=state.bound or state.started,
         ended=event.time,
         culprit=state.culprit,
+        step=steps_done(state),
         last_lines=last_lines(state),
         restart=event,
     )
-    return dataclasses.replace(state, phase=RunPhase.RESTARTING, past=(*state.past, over), restart=event)
+    state = dataclasses.replace(state, past=(*state.past, over))
+    if not event.tasks:
+        return dataclasses.replace(state, phase=RunPhase.RESTARTING, restart=event)
+    again = {name: next_attempt(state.tasks[name], event.at) for name in event.tasks if name in state.tasks}
+    return dataclasses.replace(state, phase=RunPhase.STARTING, culprit=None, tasks={**state.tasks, **again})
+
+
+def _given_up(state: RunState, event: ev.TaskGivenUp) -> RunState:
+    if event.generation != state.generation:
+        return state
+    phase = RunPhase.RUNNING if state.phase is RunPhase.STOPPING else state.phase
+    return dataclasses.replace(state, phase=phase, culprit=None, given_up=(*state.given_up, event.task))
+
+
+def _resumed(state: RunState, event: ev.Resumed) -> RunState:
+    return dataclasses.replace(state, resumed=(*state.resumed, event))
+
+
+def steps_done(state: RunState) -> int | None:
+    """Training steps of the run so far, as the furthest task of this generation counts; None where nobody can tell."""
+    known = [total_steps(task, task.step) for task in state.tasks.values() if task.first_step is not None]
+    return max((steps for steps in known if steps is not None), default=None)
 
 
 def last_lines(state: RunState) -> tuple[str, ...]:
@@ -260,6 +310,8 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.StopOrdered, _stop),
     (ev.CulpritNamed, _culprit),
     (ev.RestartOrdered, _restart),
+    (ev.TaskGivenUp, _given_up),
+    (ev.Resumed, _resumed),
     (ev.LeaderSucceeded, _succeeded),
     (ev.Noted, _noted),
     (ev.RunEnded, _run_ended),

@@ -37,6 +37,8 @@ class TaskState:
     rank: int | None = None
     generation: int = 0
     attempt: int = 1
+    #: When this attempt is to start, where the one before it has failed.
+    due: float | None = None
     pid: int | None = None
     started: float | None = None
     listening: float | None = None
@@ -51,6 +53,8 @@ class TaskState:
     #: The checkpoint that this attempt went on from, and the newest complete one that it wrote.
     restored: ev.CheckpointRestored | None = None
     saved: ev.CheckpointSaved | None = None
+    #: Training steps that came before this attempt; None where another run's checkpoint holds them.
+    base: int | None = 0
     #: Since when its process is stopped; since when it gives no sign of life.
     frozen: float | None = None
     quiet: float | None = None
@@ -61,6 +65,24 @@ class TaskState:
     stop_ordered: float | None = None
     stop_grace: float = 0.0
     standby: bool = False
+
+
+def total_steps(task: TaskState, own: int) -> int | None:
+    """Training steps of the run after `own` steps of this attempt; None where nobody can tell."""
+    return None if task.base is None else task.base + own
+
+
+def next_attempt(task: TaskState, due: float) -> TaskState:
+    """The same place in the cluster, for another process."""
+    return TaskState(
+        id=task.id,
+        host=task.host,
+        address=task.address,
+        rank=task.rank,
+        generation=task.generation,
+        attempt=task.attempt + 1,
+        due=due,
+    )
 
 
 def fold_task(task: TaskState, event: ev.TaskEvent) -> TaskState:  # noqa: C901, PLR0911, PLR0912 - one case an event

@@ -228,4 +228,4 @@ def test_the_help_of_plan_names_every_flag(phalanx):
 
 def test_a_plan_tells_its_budget_of_restarts(phalanx, folder):
     text = page(phalanx, folder, "--workers", "2", "--max-restarts", "2", "train.py")
-    assert "2 of the whole group within 1h" in text
+    assert "2 after failures of one kind within 1h" in text

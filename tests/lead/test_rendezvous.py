@@ -9,13 +9,17 @@ import pytest
 
 from phalanx import events as ev
 from phalanx.names import TaskId
-from phalanx.plan.policies import Health, Policies
+from phalanx.plan.policies import Health, Policies, Restart
 from phalanx.protocol.messages import unpack
 from phalanx.states import RunPhase
 from phalanx.taskstate import TaskPhase
 from simulated import World, outline
 
 pytestmark = pytest.mark.looptime
+
+
+def impatient(start):
+    return Policies(health=Health(start=start), restart=Restart(max=0))
 
 
 def running(state) -> bool:
@@ -116,7 +120,7 @@ async def test_an_evaluator_gets_its_grace_after_success_and_no_more():
 
 
 async def test_a_host_that_never_comes_ends_the_wait_at_the_start_deadline():
-    world = World(outline(workers=2, hosts=2, policies=Policies(health=Health(start=30))))
+    world = World(outline(workers=2, hosts=2, policies=impatient(30)))
     for agent in world.agents[:1]:
         agent.start()
     state = await asyncio.ensure_future(world.lead.run_until_ended())
@@ -178,7 +182,7 @@ async def test_a_thousand_hosts_meet_with_four_requests_each():
 @pytest.mark.parametrize("must_listen", [True, False])
 async def test_a_task_that_never_listens_fails_the_run_only_where_it_must_listen(must_listen):
     """R20, R21: TensorFlow would wait an hour for it, in silence."""
-    job = dataclasses.replace(outline(workers=2, policies=Policies(health=Health(start=60))), must_listen=must_listen)
+    job = dataclasses.replace(outline(workers=2, policies=impatient(60)), must_listen=must_listen)
     world = World(job)
     world.agents[0].mute = True
     over = world.start()

@@ -27,6 +27,13 @@ def everything() -> list[ev.Event]:
     told.lives(ev.TaskStalled, "worker:1", since=1, step=20, longest=0.1, doing="saving", waits=True)
     told.lives(ev.StacksWritten, "worker:1", path="stacks/worker_1.txt").lives(ev.TaskAwake, "worker:1")
     told.lives(ev.TaskDone, "worker:1")
+    about = {"time": told.now, "generation": 2}
+    told.say(ev.RestartOrdered(**about, at=told.now + 1.5, why="restart 1 of 3", tasks=(TaskId("ps", 0),)))
+    told.say(ev.TaskGivenUp(**about, task=TaskId("evaluator", 0), why="it crashed; the training goes on without it"))
+    proof = about | {"attempt": 1, "task": TaskId("worker", 0)}
+    told.say(ev.Resumed(**proof, path="/ckpt/ckpt-4", step=120, lost=12))
+    told.say(ev.Resumed(**proof, path="/old/ckpt-9", step=None, lost=None))
+    told.say(ev.Resumed(**proof, path="", step=0, lost=0))
     told.exited("worker:1", code=None, stopped=True).lost(1, "gone").left(0).succeeded()
     told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"

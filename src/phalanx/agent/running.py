@@ -17,6 +17,7 @@ class Running:
         """Nothing runs yet."""
         self.task, self.generation, self.tf_config = task, generation, tf_config
         self.child: Child | None = None
+        self.former: Child | None = None  # the process of the attempt or generation before
         self.standby: Standby | None = None
         self.captures: list[Capture] = []
         self.started = asyncio.Event()  # it has its identity

@@ -76,7 +76,7 @@ class Tasks:
             case "prepare":
                 self._prepare(order)
             case "go":
-                self._spawn(self._go(order.generation, order.grace))
+                self._spawn(self._go(order))
             case "stop":
                 for task in order.ids:
                     running = self._running.get(task)
@@ -104,6 +104,8 @@ class Tasks:
         for task in order.tasks:
             own = head if task.head is None else unpack(task.head)
             running = Running(task, order.generation, None if task.tail is None else own + task.tail)
+            before = self._running.get(task.id)
+            running.former = before.child if before is not None else None
             self._running[task.id] = running
             self._make_folders(task.id)
             waiting = self._waiting.pop(str(task.id), None)
@@ -145,14 +147,27 @@ class Tasks:
             identity["TF_CONFIG"] = running.tf_config
         return identity
 
-    async def _go(self, generation: int, wait: float) -> None:
-        mine = [running for running in self._running.values() if running.generation == generation]
+    async def _go(self, order: Order) -> None:
+        mine = [
+            running
+            for running in self._running.values()
+            if running.generation == order.generation and (not order.ids or running.task.id in order.ids)
+        ]
+        for running in mine:
+            await self._former_is_gone(running)
         first = [running for running in mine if running.task.first]
         for running in first:
             self._start(running)
         for running in mine:
             if running not in first:
-                self._spawn(self._start_after(running, first, wait))
+                self._spawn(self._start_after(running, first, order.grace))
+
+    async def _former_is_gone(self, running: Running) -> None:
+        """No process of the attempt before may be left: two at one address would both be believed."""
+        if running.former is not None and not running.former.gone:
+            self._reaper.kill_tree(running.former)
+            while not running.former.gone:  # noqa: ASYNC110 - the reaper's word sets it, of any child
+                await asyncio.sleep(FIRST_LOOK)
 
     async def _start_after(self, running: Running, first: list[Running], wait: float) -> None:
         """Let the leader listen first: a worker that is up before it backs off for a whole second."""

@@ -47,7 +47,7 @@ class JobFlags:
     ports: Annotated[str | None, _flag("Take ports from A-B only.", _PLACE)] = None
     start_timeout: Annotated[str | None, _flag("Until every task must listen (5m).", _TIME)] = None
     silence: Annotated[str | None, _flag("Without any sign of life, a task is stuck (off).", _TIME)] = None
-    max_restarts: Annotated[int | None, _number("Restarts of the group after a failure (0).", _TIME)] = None
+    max_restarts: Annotated[int | None, _number("Restarts after failures of one kind (3); 0: none.", _TIME)] = None
     strategy: Annotated[
         Literal["mwms", "ps", "estimator", "none", "auto"] | None,
         cyclopts.Parameter(help="What the script builds (auto).", group=_TRAINING, converter=choice),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
+from phalanx.decide.unit import fallen
 from phalanx.events import CulpritNamed
 from phalanx.names import TaskId
-from phalanx.states import RunState
+from phalanx.states import HostState, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
 #: A task that blames a peer may be gone before the culprit is: TensorFlow's teardown takes 0.4–0.6 s (facts §6).
@@ -20,9 +21,9 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
     victims failed and a task had left early with exit 0, that one is the suspect: its peers waited for it in a
     collective (facts §3, R60).
     """
-    lost = sorted((host for host in state.hosts.values() if host.lost), key=lambda host: host.id)
+    lost = sorted((host for host in state.hosts.values() if lost_now(state, host)), key=lambda host: host.id)
     failed = sorted(
-        (task for task in state.tasks.values() if task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM)),
+        (task for task in fallen(state) if task.phase is not TaskPhase.LOST),
         key=lambda task: (task.ended or now, task.id),
     )
     if lost and not any(_own(task) and (task.ended or now) < _lost_at(state, lost[0].id, now) for task in failed):
@@ -41,6 +42,12 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
         if early and state.succeeded is None:
             return _left_early(state, min(early, key=lambda t: t.ended or now), now)
     return _named(state, first, now)
+
+
+def lost_now(state: RunState, host: HostState) -> bool:
+    """Whether the host was lost while this generation ran on it."""
+    used = any(task.host == host.id for task in state.tasks.values())
+    return used and host.lost_at is not None and host.lost_at >= (state.bound or 0.0)
 
 
 def _own(task: TaskState) -> bool:
@@ -104,6 +111,7 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
         cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s{more}",
         victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
         hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
+        sign="start",
     )
 
 
@@ -120,7 +128,15 @@ def _left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
 
 
 def _blame(
-    state: RunState, task: TaskState, now: float, *, kind: Kind, cause: str, victims: tuple[TaskId, ...], hint: str
+    state: RunState,
+    task: TaskState,
+    now: float,
+    *,
+    kind: Kind,
+    cause: str,
+    victims: tuple[TaskId, ...],
+    hint: str,
+    sign: str = "",
 ) -> CulpritNamed:
     return CulpritNamed(
         time=now,
@@ -131,6 +147,7 @@ def _blame(
         cause=cause,
         victims=victims,
         hint=hint,
+        sign=sign,
     )
 
 
@@ -142,6 +159,7 @@ def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:
         task=None,
         host=host,
         kind=Kind.INFRASTRUCTURE.value,
+        sign="host",
         cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost}",
         victims=tuple(task.id for task in state.tasks.values() if _fell(task) or task.phase is TaskPhase.LOST),
         hint="look at that host: its memory, its disk, whether it still runs",

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 
 from phalanx import events as ev
-from phalanx.decide.culprit import name_culprit, never_listened
+from phalanx.decide.culprit import lost_now, name_culprit, never_listened
 from phalanx.decide.exits import Kind
 from phalanx.decide.restart import judge
+from phalanx.decide.resume import resumption
+from phalanx.decide.unit import failing_unit, fallen, only_looks_on
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
@@ -83,12 +85,8 @@ def _leader_won(state: RunState, now: float) -> Say | None:
 
 
 def _failed(state: RunState) -> bool:
-    lost = any(host.lost for host in state.hosts.values())
-    return (
-        state.culprit is not None
-        or lost
-        or any(task.phase in (TaskPhase.FAILED, TaskPhase.VICTIM, TaskPhase.LOST) for task in state.tasks.values())
-    )
+    lost = any(lost_now(state, host) for host in state.hosts.values())
+    return state.culprit is not None or lost or bool(fallen(state))
 
 
 def _stopped(state: RunState, stop: ev.StopRequested, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -108,11 +106,13 @@ def _undead(state: RunState) -> str:
     return f"; no word of the end of {', '.join(str(task.id) for task in left)}" if left else ""
 
 
-def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
-    told = [t for t in _living(state) if t.stop_ordered is None]
-    if told:
+def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:  # noqa: PLR0911 - a return a stage
+    """Those that cannot go on are ended; then the culprit is named, and then it is settled what follows."""
+    unit = failing_unit(state)
+    if told := [t for t in _living(state) if t.id in unit and t.stop_ordered is None]:
         return (Stop(tasks=_ids(told), grace=policies.grace.failure, reason="another task has failed"),)
-    if not state.all_over and (waits := _when_gone(state, now)):
+    over = all(state.tasks[task].phase.over for task in unit)
+    if not over and (waits := _when_gone(state, now)):
         return waits
     culprit = state.culprit or name_culprit(state, now)
     if culprit is None:
@@ -121,12 +121,31 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
         return (Say(event=culprit),)
     verdict = judge(state, policies.restart, now)
     if verdict.again:
+        alone = tuple(sorted(unit)) if over and len(unit) < len(state.tasks) else ()
+        if not alone and len(unit) < len(state.tasks) and (others := _not_told(state)):
+            return (Stop(tasks=_ids(others), grace=policies.grace.failure, reason="the whole group starts again"),)
         order = ev.RestartOrdered(
-            time=now, generation=state.generation, at=verdict.at, why=verdict.why, counted=verdict.counted
+            time=now,
+            generation=state.generation,
+            at=verdict.at,
+            why=verdict.why,
+            counted=verdict.counted,
+            tasks=alone,
         )
         return (Say(event=order),)
+    if only_looks_on(unit) and culprit.task is not None:
+        why = f"{culprit.cause}; {verdict.why or 'no restart is left'}; the training goes on without it"
+        return (Say(event=ev.TaskGivenUp(time=now, generation=state.generation, task=culprit.task, why=why)),)
+    if others := _not_told(state):
+        return (Stop(tasks=_ids(others), grace=policies.grace.failure, reason="another task has failed"),)
+    if waits := _when_gone(state, now):
+        return waits
     cause = f"{culprit.cause}; {verdict.why}" if verdict.why else culprit.cause
     return (_end(now, outcome="failed", code=_exit_code(culprit, state), cause=cause),)
+
+
+def _not_told(state: RunState) -> list[TaskState]:
+    return [task for task in _living(state) if task.stop_ordered is None]
 
 
 def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -189,16 +208,20 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
     """The start deadline: TensorFlow itself would wait an hour for a peer that does not listen, without a word."""
+    if proof := resumption(state, now):
+        return tuple(Say(event=event) for event in proof)
+    waits = tuple(Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now)
     silent = [t for t in _living(state) if t.address and t.listening is None]
     if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
-        return ()
+        return waits
     limit = policies.health.start
-    deadline = (state.bound or state.started) + limit
-    if now < deadline:
-        return (Wake(at=deadline),)
+    deadlines = {t.id: max(state.bound or state.started, t.due or 0.0) + limit for t in silent}
+    late = [t for t in silent if deadlines[t.id] <= now]
+    if not late:
+        return (*waits, Wake(at=min(deadlines.values())))
     if state.must_listen:
-        return (Say(event=never_listened(state, silent, limit, now)),)
-    names = ", ".join(f"{t.id} ({t.address})" for t in silent)
+        return (Say(event=never_listened(state, late, limit, now)),)
+    names = ", ".join(f"{t.id} ({t.address})" for t in late)
     return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {limit:g} s after the start: {names}")),)
 
 

@@ -9,10 +9,13 @@ import zlib
 from phalanx.decide.exits import Kind, says_victim, telling_line
 from phalanx.plan.policies import Restart
 from phalanx.states import RunState, last_lines
-from phalanx.taskstate import TaskState
+from phalanx.taskstate import TaskState, total_steps
 
 #: No second try mends a program that cannot even be read or imported.
 _PERMANENT = re.compile(r"^\s*(?:ModuleNotFoundError|ImportError|SyntaxError|IndentationError|TabError)\b")
+
+#: A shell's words for a command that may not, or cannot, be run; and a program's for a wrong command line (R82).
+_NEVER_RAN, _USAGE = (126, 127), 2
 
 #: When every task says the same within this many seconds of its start, it is the program's doing, not a host's.
 _FIRST_SECONDS = 10.0
@@ -31,24 +34,24 @@ class Verdict:
     counted: bool = True
 
 
-def judge(state: RunState, restart: Restart, now: float) -> Verdict:  # noqa: PLR0911 - one return a rule
+def judge(state: RunState, restart: Restart, now: float) -> Verdict:
     """Asked once the culprit is named and every process is gone.
 
-    A preempted group comes back for free. A permanent error, the same words twice, or the same words from every task
-    in its first seconds is the program's: no restart. Everything else may use the budget: `max` within `within`.
+    A preempted group comes back for free. A permanent error, the same words twice at one step, or the same words from
+    every task in its first seconds is the program's: no restart. Everything else may use the budget of its kind: `max`
+    within `within`, and whole again once a newer checkpoint is complete.
     """
     culprit = state.culprit
     if culprit is None:
         return Verdict(again=False, why="nobody knows what failed")
-    if any(host.lost for host in state.hosts.values()):
-        return Verdict(again=False, why="a host is lost, and the job needs all of its hosts")
     if culprit.kind == Kind.PREEMPTION.value:
         return Verdict(again=True, why="preempted: restarted for free", at=now, counted=False)
     if restart.max == 0:
         return Verdict(again=False, why="")
     if why := _programs_own(state):
         return Verdict(again=False, why=why)
-    spent = [past for past in state.past if past.restart.counted and past.ended > now - restart.within]
+    since = max(now - restart.within, state.progress or 0.0)
+    spent = [p for p in state.past if p.restart.counted and p.culprit.kind == culprit.kind and p.ended > since]
     if len(spent) >= restart.max:
         times = "once" if len(spent) == 1 else f"{len(spent)} times"
         return Verdict(again=False, why=f"its budget is spent: restarted {times} within {restart.within:g} s")
@@ -68,21 +71,29 @@ def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
     """Why no restart would help; empty where one may."""
     culprit = state.culprit
     task = state.tasks.get(culprit.task) if culprit is not None and culprit.task is not None else None
-    if task is None:
+    if culprit is None or task is None:
         return ""
     if task.refused:
         return "it could not be started"
+    if culprit.sign == "start" and state.past and state.past[-1].culprit.sign == "start":
+        return "it did not start the time before either"
     words = telling_line(last_lines(state))
-    if task.exit is None or task.exit.signal is not None or not words:
+    if task.exit is None or task.exit.signal is not None:
         return ""
-    if _PERMANENT.match(words):
+    if _PERMANENT.match(words) or task.exit.code in _NEVER_RAN or (task.exit.code == _USAGE and _at_once(task, words)):
         return "no restart mends that"
-    if state.past and telling_line(state.past[-1].last_lines) == words:
+    if words and state.past and telling_line(state.past[-1].last_lines) == words and _no_further(state, task):
         return "it failed with the same words as before"
     failed = [other for other in state.tasks.values() if other.exit is not None and other.exit.code not in (0, None)]
-    if len(state.tasks) > 1 and len(failed) == len(state.tasks) and all(_at_once(other, words) for other in failed):
+    if len(failed) == len(state.tasks) and all(_at_once(other, words) for other in failed):
         return "every task failed with the same words in its first seconds"
     return ""
+
+
+def _no_further(state: RunState, task: TaskState) -> bool:
+    """Whether it fell at the step at which the failure before came; so too where steps are not known."""
+    steps = total_steps(task, task.step) if task.first_step is not None else None
+    return steps is None or state.past[-1].step is None or steps == state.past[-1].step
 
 
 def _at_once(task: TaskState, words: str) -> bool:

@@ -129,15 +129,17 @@ class Role(_Part):
 
 
 class Restart(_Part):
-    """How often a failed group is started again."""
+    """How often a failed group, or a task that may come back alone, is started again."""
 
     max: int = Field(
-        default=0,
+        default=3,
         ge=0,
-        description="Restarts of the whole group after a failure. Default 0: the first failure ends the job.",
+        description="Restarts after failures of one kind. Default 3; 0: the first failure ends the job.",
     )
     within: Duration = Field(
-        default=3600.0, description="The time those restarts are counted over, in seconds or as 1h. Default 1h."
+        default=3600.0,
+        description="The time those restarts are counted over, in seconds or as 1h; a newer checkpoint makes them "
+        "whole again. Default 1h.",
     )
 
 

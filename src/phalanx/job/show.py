@@ -117,7 +117,7 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     )
     restart = outline.policies.restart
     if restart.max:
-        yield "restarts", f"{restart.max} of the whole group within {in_words(restart.within)}"
+        yield "restarts", f"{restart.max} after failures of one kind within {in_words(restart.within)}"
 
 
 def _tasks(bound: Plan) -> Iterator[str]:

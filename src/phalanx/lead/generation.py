@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from collections.abc import Mapping
 
 from phalanx.events import GenerationBound, TaskPlace
+from phalanx.names import TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
@@ -35,6 +38,19 @@ def prepare_orders(plan: Plan) -> dict[int, Order]:
             cwd=plan.outline.cwd,
         )
         for host, tasks in _by_host(plan).items()
+    }
+
+
+def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> dict[int, tuple[Order, ...]]:
+    """By host: prepare these tasks once more, each with the number of its attempt, and start them."""
+    again = [plan.task(task).again(attempt) for task, attempt in attempts.items()]
+    prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)))
+    return {
+        host: (
+            order,
+            Order(seq=0, epoch=0, kind="go", generation=plan.generation, ids=tuple(t.id for t in order.tasks)),
+        )
+        for host, order in prepared.items()
     }
 
 

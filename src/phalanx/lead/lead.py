@@ -10,8 +10,9 @@ from typing import Protocol
 from phalanx import events as ev
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.errors import PhalanxError, PlaceError
-from phalanx.lead.generation import bound_event, go_orders, prepare_orders
+from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders
 from phalanx.lead.mailbox import Mailbox
+from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
@@ -19,6 +20,7 @@ from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.states import RunPhase, RunState, fold
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: Seconds without a word after which a host is lost; agents ask at least every three.
 LEASE = 10.0
@@ -67,6 +69,7 @@ class Lead:
         self._mailboxes: dict[int, Mailbox] = {}
         self._changed = asyncio.Event()
         self._went: set[int] = set()
+        self._attempted: set[tuple[int, TaskId, int]] = set()
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
@@ -181,6 +184,7 @@ class Lead:
         self._lose_silent_hosts()
         self._bind_when_complete()
         self._go_when_prepared()
+        self._start_attempts()
         while True:
             actions = next_step(self.state, self.outline.policies, self._clock())
             wakes = [action.at for action in actions if isinstance(action, Wake)]
@@ -252,6 +256,27 @@ class Lead:
             for host, order in orders.items():
                 self._mailboxes[host].put(order)
 
+    def _start_attempts(self) -> None:
+        """Tasks that come back alone, at their old addresses, once they are due."""
+        now, plan = self._clock(), self.plan
+        if plan is None or self.state.stop is not None:
+            return
+        due = {task.id: task.attempt for task in self._unordered() if task.due is not None and task.due <= now}
+        self._attempted |= {(plan.generation, task, attempt) for task, attempt in due.items()}
+        for host, orders in attempt_orders(plan, due).items() if due else ():
+            for order in orders:
+                self._mailboxes[host].put(order)
+
+    def _unordered(self) -> list[TaskState]:
+        """Attempts after the first that no agent has heard of yet."""
+        return [
+            task
+            for task in self.state.tasks.values()
+            if task.due is not None
+            and task.phase is TaskPhase.WAITING
+            and (task.generation, task.id, task.attempt) not in self._attempted
+        ]
+
     def _stop(self, action: Stop) -> None:
         now = self._clock()
         self._say(
@@ -259,6 +284,19 @@ class Lead:
                 time=now, generation=self.state.generation, tasks=action.tasks, grace=action.grace, reason=action.reason
             )
         )
+        for task in self._unordered():
+            if task.id in action.tasks and task.host is not None:
+                self._say(
+                    ev.TaskExited(
+                        time=now,
+                        task=task.id,
+                        host=task.host,
+                        generation=task.generation,
+                        attempt=task.attempt,
+                        pid=0,
+                        stopped=True,
+                    )
+                )
         for host, mailbox in self._living().items():
             ids = tuple(task for task in action.tasks if self.state.tasks[task].host == host)
             if ids:

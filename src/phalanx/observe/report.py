@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from phalanx.noise import telling
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
-from phalanx.observe.words import COLOURS, NAMED, clock, duration, size, visible
+from phalanx.observe.words import COLOURS, NAMED, clock, duration, resumed_words, size, visible
 from phalanx.records.report import WARNING, Report, TaskReport
 from phalanx.states import RunPhase
 from phalanx.taskstate import TaskPhase
@@ -45,10 +45,12 @@ def _warnings(report: Report, ink: Ink) -> Iterator[str]:
 
 
 def _past(report: Report) -> Iterator[str]:
-    """Each generation that was lost on the way, in one line."""
+    """Each failure on the way, in one line, and where the training went on after it."""
     for past in report.past:
-        after = duration(past.ended - past.bound)
-        yield f"  generation {past.number} ended after {after}: {past.cause} ({past.restart})"
+        who = f"{_names(past.tasks)} started again alone" if past.tasks else f"generation {past.number} ended"
+        proof = past.resumed
+        resumed = f"; then {resumed_words(proof.path, proof.step, proof.lost)}" if proof else ""
+        yield f"  {who} after {duration(past.ended - past.bound)}: {past.cause} ({past.restart}){resumed}"
 
 
 def _cause(report: Report, ink: Ink) -> Iterator[str]:

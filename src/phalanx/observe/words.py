@@ -60,7 +60,13 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             return f"first failure ({event.kind}): {event.cause}{victims}"
         case ev.RestartOrdered():
             wait = f" in {event.at - event.time:.1f} s" if event.at > event.time else ""
+            if event.tasks:
+                return f"{tasks(event.tasks)} starts again{wait}, alone: {event.why}"
             return f"generation {event.generation + 1} follows{wait}: {event.why}"
+        case ev.TaskGivenUp():
+            return f"{event.task} is given up: {event.why}"
+        case ev.Resumed():
+            return f"{event.task} {resumed_words(event.path, event.step, event.lost)}"
         case ev.LeaderSucceeded():
             return f"the job has succeeded ({event.task} exited with code 0)"
         case ev.Noted():
@@ -68,6 +74,13 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
         case ev.RunEnded():
             return f"run {event.outcome}: {event.cause}"
     return type(event).__name__
+
+
+def resumed_words(path: str, step: int | None, lost: int | None) -> str:
+    """`went on from step 120 (/ckpt/ckpt-4); 12 steps were lost`, or that it began at zero."""
+    start = f"went on from {f'step {step}' if step is not None else 'another run'} ({path})" if path else ""
+    steps = f"; {_count(lost, 'step')} were lost" if lost else ""
+    return f"{start or 'started at zero: no checkpoint was read'}{steps}"
 
 
 def _task(event: ev.TaskEvent, state: RunState) -> str:

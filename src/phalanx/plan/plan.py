@@ -30,6 +30,10 @@ class PlannedTask:
     #: Replaces the shared beginning for a task that sees another cluster (an Estimator's evaluator, R03).
     head: str | None = None
 
+    def again(self, attempt: int) -> PlannedTask:
+        """The same place in the cluster for a later attempt."""
+        return dataclasses.replace(self, attempt=attempt, env={**self.env, "PHALANX_ATTEMPT": str(attempt)})
+
     @property
     def port(self) -> int | None:
         """The port TensorFlow will listen on."""

@@ -29,9 +29,9 @@ class Grace:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Restart:
-    """How often a failed group is started again. 0 until generations are restarted."""
+    """How often a failed group is started again, by kind of failure; 0: the first failure ends the run."""
 
-    max: int = 0
+    max: int = 3
     within: float = 3600.0
 
 

@@ -71,7 +71,7 @@ class Order:
     tasks: tuple[StartTask, ...] = ()
     head: str = ""
     cwd: str = ""
-    #: stop: which of them, and the seconds between TERM and KILL.
+    #: stop: which of them, and the seconds between TERM and KILL. go: which of them; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
 

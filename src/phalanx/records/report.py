@@ -13,7 +13,7 @@ from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.lastwords import last_output, last_words, last_written
 from phalanx.redact import redact
-from phalanx.states import RunPhase, RunState
+from phalanx.states import PastFailure, RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
 #: Raised when a reader of `report.json` could misread it.
@@ -63,8 +63,9 @@ class TaskReport:
     pid: int | None
     started: float | None
     listening: float | None
-    #: None until tasks tell their steps.
     first_step: float | None
+    #: Training steps of this attempt, as last told; 0 where its steps are not known.
+    steps: int
     ended: float | None
     duration: float | None
     exit_code: int | None
@@ -91,16 +92,33 @@ class OutputReport:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class GenerationReport:
-    """A generation that failed and was followed by another."""
+class ResumeReport:
+    """Where the training went on, proved by the leader's first step."""
 
+    #: The checkpoint that was read; empty: the program started at zero.
+    path: str
+    #: Training steps that it holds; None where another run wrote it.
+    step: int | None
+    #: Steps that had been done beyond it; None where nobody can tell.
+    lost: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class PastReport:
+    """A generation that failed and was followed by another, or attempts in it that were."""
+
+    #: The generation.
     number: int
+    #: Those that started again alone; empty: everybody, as the next generation.
+    tasks: tuple[str, ...]
     bound: float
     ended: float
     culprit: str | None
     cause: str
     #: Why it was started again: `restart 1 of 3`, `preempted: restarted for free`.
     restart: str
+    #: None where no step is known after it.
+    resumed: ResumeReport | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,8 +139,8 @@ class Report:
     victims: tuple[str, ...]
     strategy: str
     generation: int
-    #: The generations before this one, oldest first.
-    past: tuple[GenerationReport, ...]
+    #: What failed before and was started again, oldest first.
+    past: tuple[PastReport, ...]
     hosts_wanted: int
     started: float
     ended: float | None
@@ -160,13 +178,15 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         strategy=state.strategy,
         generation=state.generation,
         past=tuple(
-            GenerationReport(
+            PastReport(
                 number=past.number,
+                tasks=tuple(str(task) for task in past.restart.tasks),
                 bound=past.bound,
                 ended=past.ended,
                 culprit=str(past.culprit.task) if past.culprit.task else None,
                 cause=redact(past.culprit.cause),
                 restart=past.restart.why,
+                resumed=_resumed(state, past),
             )
             for past in state.past
         ),
@@ -195,6 +215,14 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
     )
 
 
+def _resumed(state: RunState, past: PastFailure) -> ResumeReport | None:
+    """The first proof after this failure, unless another failure came before it."""
+    nexts = [other.ended for other in state.past if other.ended > past.ended]
+    until = min(nexts, default=float("inf"))
+    proof = next((r for r in state.resumed if past.ended <= r.time <= until), None)
+    return ResumeReport(path=proof.path, step=proof.step, lost=proof.lost) if proof else None
+
+
 def _cause(state: RunState) -> str:
     if state.end is not None:
         return state.end.cause
@@ -219,7 +247,8 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         pid=task.pid,
         started=task.started,
         listening=task.listening,
-        first_step=None,
+        first_step=task.first_step,
+        steps=task.step,
         ended=task.ended,
         duration=_span(task.started, task.ended),
         exit_code=task.exit.code if task.exit else None,
