@@ -39,10 +39,15 @@ class Launched:
     grace: float
 
 
-def launch(declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool) -> Launched:
-    """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError."""
+def launch(
+    declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool, home: Path | None = None
+) -> Launched:
+    """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError.
+
+    `home`: another folder to start the agents from, as `phalanx chaos` prepares one.
+    """
     outline = declared.outline
-    engine = LocalEngine()
+    engine = LocalEngine(home)
     secrets = {secret.env: _value(secret, environ) for secret in outline.secrets}
     folder = RunFolder.create(runs, outline.name, time.time())
     folder.job.write_text(declared.text, encoding="utf-8")

@@ -23,6 +23,7 @@ _RUN = Arguments(shown="[RUN]", completes="runs")
 
 ARGUMENTS = {
     "run": Arguments(shown="COMMAND...", completes="script"),
+    "chaos": Arguments(shown="RUN|COMMAND...", completes="script"),
     "plan": Arguments(shown="COMMAND...", completes="script"),
     "init": Arguments(shown="SCRIPT [ARGS...]", completes="files"),
     "schema": Arguments(shown="", completes="nothing"),

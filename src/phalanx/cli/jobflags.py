@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
@@ -69,7 +71,7 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
     `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
     follow it, and whatever else does is refused: InputError.
     """
-    if words[:1] not in (["run"], ["plan"]):
+    if words[:1] not in (["run"], ["plan"], ["chaos"]):
         return words
     known = app[words[0]].assemble_argument_collection()
     at, job_file = 1, False
@@ -78,7 +80,7 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
         if word == "--":
             return words
         if not word.startswith("-") or word == "-":
-            if not word.endswith(SUFFIXES):
+            if not word.endswith(SUFFIXES) and not (words[0] == "chaos" and names_a_run(word)):
                 return [*words[:at], "--", *words[at:]]
             job_file = True
             at += 1
@@ -94,6 +96,11 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
         if not equals and implied is cyclopts.UNSET:
             at += 1
     return words
+
+
+def names_a_run(word: str) -> bool:
+    """Whether the first word of `chaos` is a run: no file of that name is here, and no program on PATH."""
+    return not Path(word).is_file() and not word.endswith(".py") and shutil.which(word) is None
 
 
 def _not_ours(option: str, known: cyclopts.ArgumentCollection) -> InputError:

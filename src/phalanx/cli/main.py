@@ -17,6 +17,7 @@ from phalanx.errors import InputError, PhalanxError
 VERBS = {
     "Run": {
         "run": "Train: start one program as a cluster on this machine and follow it to its end.",
+        "chaos": "Hurt a run on purpose, and say how it took that.",
         "plan": "Show what `run` would start: cluster, tasks, addresses, interpreter, environment.",
         "init": "Write a commented job.yaml for a script.",
         "schema": "Print the JSON Schema of job.yaml, for editors.",

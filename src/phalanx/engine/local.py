@@ -34,9 +34,9 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self) -> None:
-        """Unpacks the agent where this version of it has not been used yet. Raises PlaceError."""
-        self._home = bundle.unpacked()
+    def __init__(self, home: Path | None = None) -> None:
+        """Takes the agent from `home`, else unpacks it where this version has not been used yet. Raises PlaceError."""
+        self._home = bundle.unpacked() if home is None else home
 
     def start(self, submission: Submission) -> LocalRun:
         """Starts the agents; the lead's socket listens before any of them runs, so nobody has to try twice."""

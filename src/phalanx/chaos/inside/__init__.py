@@ -1,0 +1,1 @@
+"""What rides inside the processes of a run that `phalanx chaos` starts. Standard library only."""

@@ -1,0 +1,119 @@
+"""The kinds of faults: what each does, to whom, and how a run has to take it. A table, a row a kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+class Aim(enum.Enum):
+    """Whom a fault is done to, and how that is written."""
+
+    TASK = "TYPE:INDEX, such as worker:1"
+    HOST = "the number of its host"
+    LEAD = "nothing: there is one"
+    LAUNCHER = "nothing: there is one launcher"
+    PAIR = "two tasks, such as worker:0-worker:1"
+    OURS = "agent:N, lead, or nothing for all of them"
+
+
+class Takes(enum.Enum):
+    """How a run has to take a fault."""
+
+    #: The target is named as the first failure; then a restart, or the end where no budget is left.
+    BLAMES = "it is the culprit; restart, or the end"
+    #: Nobody notices, nothing restarts.
+    UNHARMED = "training goes on"
+    #: Another lead takes over, and training goes on.
+    TAKEN_OVER = "another lead takes over"
+    #: An attached run ends as stopped; a detached one goes on.
+    LAUNCHER = "an attached run stops, a detached one goes on"
+    #: It passes unnoticed, or one of the two is the culprit.
+    EITHER = "it passes, or one of the two is the culprit"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """One row. `value` says what `=VALUE` means, `usual` is its default; None: the fault is never lifted."""
+
+    name: str
+    summary: str
+    aim: Aim
+    takes: Takes
+    value: str = ""
+    usual: float | None = None
+    #: Whether it needs what only a run that `phalanx chaos` started has in it.
+    prepared: bool = False
+    #: Whether `usual` is an amount instead of the seconds that it lasts.
+    amount: bool = False
+
+    def lasts(self, value: float | None) -> float | None:
+        """Seconds until it is lifted; None: never."""
+        if self.amount or not self.value:
+            return 0.0 if self.amount else None
+        return self.usual if value is None else value
+
+
+_LASTS = "seconds that it lasts"
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(name="kill", summary="SIGKILL to a task", aim=Aim.TASK, takes=Takes.BLAMES),
+        Kind(name="stop", summary="SIGSTOP to a task", aim=Aim.TASK, takes=Takes.BLAMES, value=_LASTS),
+        Kind(
+            name="stall",
+            summary="a task lives on and does nothing: its main thread sleeps, its others go on",
+            aim=Aim.TASK,
+            takes=Takes.BLAMES,
+            value=_LASTS,
+            prepared=True,
+        ),
+        Kind(
+            name="refuse",
+            summary="connections between two tasks are reset, new ones refused",
+            aim=Aim.PAIR,
+            takes=Takes.EITHER,
+        ),
+        Kind(
+            name="half-open",
+            summary="what two tasks send each other is lost without a word",
+            aim=Aim.PAIR,
+            takes=Takes.EITHER,
+            value=_LASTS,
+            usual=3.0,
+        ),
+        Kind(
+            name="slow",
+            summary="two tasks send each other at most 256 KiB a second",
+            aim=Aim.PAIR,
+            takes=Takes.EITHER,
+            value=_LASTS,
+            usual=3.0,
+        ),
+        Kind(
+            name="clock",
+            summary="the wall clock of agents and lead jumps",
+            aim=Aim.OURS,
+            takes=Takes.UNHARMED,
+            value="by how much: 1h, -1h",
+            usual=3600.0,
+            prepared=True,
+            amount=True,
+        ),
+        Kind(
+            name="disk",
+            summary="agents and lead can write nothing, as on a full disk",
+            aim=Aim.OURS,
+            takes=Takes.UNHARMED,
+            value=_LASTS,
+            usual=2.0,
+        ),
+        Kind(name="agent", summary="SIGKILL to the agent of a host", aim=Aim.HOST, takes=Takes.BLAMES),
+        Kind(name="lead", summary="SIGKILL to the lead", aim=Aim.LEAD, takes=Takes.TAKEN_OVER),
+        Kind(name="launcher", summary="SIGKILL to the launcher", aim=Aim.LAUNCHER, takes=Takes.LAUNCHER),
+    )
+}
+
+#: What `--count` draws from where `--kinds` does not say.
+USUAL = ("kill", "stop")

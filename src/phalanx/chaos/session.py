@@ -1,0 +1,181 @@
+"""One run under faults: waits for each moment, does the fault, looks at what comes of it, undoes it, goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from phalanx.chaos.fault import Fault
+from phalanx.chaos.output import leader_of, printed
+from phalanx.chaos.strike import STRIKES
+from phalanx.chaos.watch import Outcome, Told, Watch, missed, refused
+from phalanx.chaos.whereabouts import CannotError, Whereabouts
+from phalanx.events import RunEnded
+from phalanx.protocol import people
+from phalanx.records.index import Entry
+from phalanx.records.reader import Tail
+from phalanx.states import RunPhase, RunState, fold
+from phalanx.taskstate import TaskPhase
+
+#: Seconds between two looks at the records, and between two questions to the lead.
+LOOK, ASK = 0.01, 1.0
+#: Seconds without a lead after which the run is lost: longer than its lease and an election.
+LEADLESS = 25.0
+#: Seconds that a fault which nobody has to notice is given to be noticed all the same.
+SETTLE = 3.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long a fault may take to be settled, in seconds, and how long one that may pass is looked at."""
+
+    fault: float = 120.0
+    settle: float = SETTLE
+
+
+class Session:
+    """Faults come one after the other. `say` hears each as it is done and as it is settled."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        faults: tuple[Fault, ...],
+        *,
+        prepared: Path | None = None,
+        patience: Patience | None = None,
+        say: Callable[[str], None] = lambda _: None,
+        launched: Callable[[], bool] | None = None,
+    ) -> None:
+        """`launched`: whether the launcher of a run that we have started still runs; None for somebody else's run.
+
+        A run of ours is seen to its end; another is left once its faults are settled.
+        """
+        self._entry, self._prepared, self._say, self._launched = entry, prepared, say, launched
+        self._patience = patience or Patience()
+        # Those with a time of their own come in its order, the others where they stand.
+        timed = iter(sorted((f for f in faults if f.when.after is not None), key=lambda f: f.when.after or 0.0))
+        self._due = [next(timed) if fault.when.after is not None else fault for fault in faults]
+        self._told: list[Told] = []
+        self._watch: Watch | None = None
+        self._lift: tuple[float, Callable[[], None]] | None = None
+        self._tail = Tail(entry.files.events)
+        self.state = RunState()
+        self._running: float | None = None  # when all tasks had first started
+        self._free = 0.0  # when the fault before was over
+        self._asked = self._heard = time.monotonic()
+
+    def run(self) -> tuple[Told, ...]:
+        """Until the faults are over, or the run is."""
+        try:
+            while not self._look():
+                time.sleep(LOOK)
+        finally:
+            self._undo()
+            self._tail.close()
+        self._told += [missed(fault, "the run ended before its moment") for fault in self._due]
+        return tuple(self._told)
+
+    def _look(self) -> bool:
+        now = time.monotonic()
+        self._read(now)
+        self._settle(now)
+        if self.state.phase.terminal or (self._launched is None and not self._due and self._watch is None):
+            return True
+        if (why := self._lost(now)) is not None:
+            if self._watch is not None:
+                self._watch.lost(why)
+                self._settle(now)
+            self.state = dataclasses.replace(self.state, phase=RunPhase.LOST)
+            return True
+        if self._watch is None and self._due and self._is_due(self._due[0], now):
+            self._strike(self._due.pop(0), now)
+        return False
+
+    def _read(self, now: float) -> None:
+        for record in self._tail.poll():
+            self.state = fold(self.state, record)
+            if self._running is None and self.state.phase is RunPhase.RUNNING:
+                self._running = self._free = now
+            if self._watch is not None:
+                self._watch.see(record.event, self.state, now)
+            if isinstance(record.event, RunEnded):
+                self._undo()
+
+    def _settle(self, now: float) -> None:
+        watch = self._watch
+        if watch is None:
+            return
+        if self._lift is not None and now >= self._lift[0]:
+            self._undo()
+        watch.wait(now, settle=self._patience.settle, patience=self._patience.fault)
+        if watch.open:
+            return
+        self._undo()
+        told = watch.told
+        self._say(f"{told.fault}: {told.outcome.value}" + (f" ({told.why})" if told.why else ""))
+        self._told.append(told)
+        self._watch, self._free = None, now
+        if told.outcome is Outcome.HUNG and self._launched is not None:
+            people.stop(self._entry.lead, self._entry.token, hard=True, by="phalanx chaos: nothing came of a fault")
+
+    def _undo(self) -> None:
+        if self._lift is not None:
+            lift, self._lift = self._lift[1], None
+            lift()
+            if self._watch is not None:
+                self._watch.lifted(time.monotonic())
+
+    def _is_due(self, fault: Fault, now: float) -> bool:
+        if self._running is None or not self._all_run():
+            return False
+        when = fault.when
+        if when.line:
+            return re.search(when.line, printed(self._entry.files, leader_of(self.state)), re.MULTILINE) is not None
+        if when.after is not None:
+            return now - self._running >= when.after
+        return now - self._free >= (when.gap or 0.0)
+
+    def _all_run(self) -> bool:
+        """Also those that had not listened or made a step when the run was first complete are then as before."""
+        return self.state.phase is RunPhase.RUNNING and all(
+            task.phase is TaskPhase.RUNNING for task in self.state.tasks.values()
+        )
+
+    def _strike(self, fault: Fault, now: float) -> None:
+        where = Whereabouts(entry=self._entry, state=self.state, prepared=self._prepared)
+        try:
+            lift = STRIKES[fault.kind](fault, where)
+        except CannotError as wrong:
+            told = refused(fault, str(wrong))
+            self._say(f"{fault}: {told.outcome.value}: {wrong}")
+            self._told.append(told)
+            self._free = now
+            return
+        self._say(str(fault))
+        struck = time.monotonic()
+        self._watch = Watch(fault, self.state, now=struck, since=self._running or struck)
+        lasts = fault.row.lasts(fault.value)
+        if lift is not None:
+            self._lift = (struck + lasts if lasts is not None else float("inf"), lift)
+
+    def _lost(self, now: float) -> str | None:
+        """Why nobody leads the run any more; None while somebody may."""
+        if self._launched is not None and not self._launched() and self._launcher_outlived():
+            self._read(now)
+            return None if self.state.phase.terminal else "its launcher has given it up"
+        if now - self._asked < ASK:
+            return None
+        self._asked = now
+        if people.alive(self._entry.lead, self._entry.token):
+            self._heard = now
+        elif now - self._heard > LEADLESS:
+            return f"no lead has answered for {LEADLESS:g} s"
+        return None
+
+    def _launcher_outlived(self) -> bool:
+        """Whether the launcher ended by itself: one that we have killed says nothing about the run."""
+        killed = [told.fault.kind for told in self._told] + ([self._watch.told.fault.kind] if self._watch else [])
+        return "launcher" not in killed

@@ -1,0 +1,214 @@
+"""What became of a fault, folded from the events that came after it. Pure: times are handed in, nothing is read.
+
+Times are those at which `phalanx chaos` saw an event, not those written in it: a clock may have been made to jump.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from phalanx import events as ev
+from phalanx.chaos.fault import Fault
+from phalanx.chaos.kinds import Aim, Takes
+from phalanx.states import RunPhase, RunState
+from phalanx.taskstate import TaskPhase
+
+
+class Outcome(enum.Enum):
+    """How a fault has ended."""
+
+    OPEN = "open"
+    RECOVERED = "recovered"
+    UNHARMED = "unharmed"
+    ENDED = "ended"  # the run ended, and names what was done as its cause
+    MISBLAMED = "misblamed"  # somebody else was named
+    DISTURBED = "disturbed"  # something ended or restarted that should not have noticed
+    LOST = "lost"  # the run ended, and nobody says why
+    HUNG = "hung"  # nothing came of it within the patience
+    MISSED = "not reached"  # the run ended before its moment
+    REFUSED = "not possible"
+
+    @property
+    def good(self) -> bool:
+        """Whether a run may take a fault like that."""
+        return self in (Outcome.RECOVERED, Outcome.UNHARMED, Outcome.ENDED)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """One fault and what is known of it. Seconds count from the moment it was done."""
+
+    fault: Fault
+    outcome: Outcome = Outcome.OPEN
+    #: Seconds from the first start of all tasks to the fault; None where it was not done.
+    struck: float | None = None
+    detected: float | None = None
+    #: What was said first.
+    sign: str = ""
+    recovered: float | None = None
+    #: Whom the run named.
+    blamed: str = ""
+    why: str = ""
+
+
+class Watch:
+    """Looks at one fault from the moment it is done until it is settled."""
+
+    def __init__(self, fault: Fault, state: RunState, *, now: float, since: float) -> None:
+        """`now`: the moment on the monotonic clock; `since`: when all tasks had first started on the same."""
+        self._fault, self._now = fault, now
+        self.told = Told(fault=fault, struck=round(now - since, 3))
+        self._generation, self._epoch = state.generation, state.epoch
+        self._attempts = {name: task.attempt for name, task in state.tasks.items()}
+        self._listened = {name for name, task in state.tasks.items() if task.listening is not None}
+        self._stepped = any(task.stepped is not None for task in state.tasks.values())
+        self._hosts = self._hosts_of(state)
+        self._broken = False  # something has ended, so that something has to come again
+        self._lifted: float | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether more has to come."""
+        return self.told.outcome is Outcome.OPEN
+
+    def lifted(self, now: float) -> None:
+        """What was done is undone."""
+        self._lifted = now
+
+    def see(self, event: ev.Event, state: RunState, now: float) -> None:
+        """One more event; `state` is the one after it."""
+        if not self.open:
+            return
+        sign = self._sign(event)
+        if sign and self.told.detected is None:
+            self._tell(detected=round(now - self._now, 3), sign=sign)
+        if isinstance(event, ev.CulpritNamed):
+            self._tell(blamed=self._name(event, state))
+        if isinstance(event, ev.CulpritNamed | ev.RestartOrdered | ev.HostLost) or self._ended_by_itself(event):
+            self._broken = True
+        if isinstance(event, ev.RunStarted) and state.epoch > self._epoch:
+            self._broken = True
+        if isinstance(event, ev.StopRequested):
+            self._broken = True
+        if isinstance(event, ev.RunEnded):
+            self._run_ended(event, now)
+        elif self._broken and self._all_again(state):
+            self._settle(self._came_back(), recovered=round(now - self._now, 3))
+
+    def wait(self, now: float, *, settle: float, patience: float) -> None:
+        """Time has passed and nothing was said: what is over by now?"""
+        if not self.open:
+            return
+        lasts = self._fault.row.lasts(self._fault.value)
+        may_pass = self._fault.row.takes in (Takes.UNHARMED, Takes.EITHER, Takes.LAUNCHER) or lasts is not None
+        over = self._lifted if lasts else self._now
+        if not self._broken and may_pass and over is not None and now - over >= settle:
+            self._settle(Outcome.UNHARMED)
+        elif now - self._now >= patience:
+            self._settle(Outcome.HUNG, why=f"nothing settled within {patience:g} s")
+
+    def lost(self, why: str) -> None:
+        """The run has no lead any more, and no end was written."""
+        if self.open:
+            self._settle(Outcome.LOST, why=why)
+
+    def _run_ended(self, event: ev.RunEnded, now: float) -> None:
+        takes = self._fault.row.takes
+        if event.outcome == RunPhase.SUCCEEDED.value:
+            bad = self._broken and takes is Takes.UNHARMED
+            self._settle(Outcome.DISTURBED if bad else Outcome.UNHARMED)
+        elif event.outcome == RunPhase.STOPPED.value:
+            self._settle(Outcome.ENDED if takes is Takes.LAUNCHER else Outcome.DISTURBED, why=event.cause)
+        elif takes in (Takes.BLAMES, Takes.EITHER):
+            self._settle(Outcome.ENDED if self._rightly() else Outcome.MISBLAMED, why=event.cause)
+        else:
+            self._settle(Outcome.DISTURBED, why=event.cause)
+        if self.told.detected is None and self.told.outcome is Outcome.ENDED:
+            self._tell(detected=round(now - self._now, 3), sign="the run ended")
+
+    def _came_back(self) -> Outcome:
+        match self._fault.row.takes:
+            case Takes.UNHARMED:
+                return Outcome.DISTURBED
+            case Takes.BLAMES | Takes.EITHER:
+                return Outcome.RECOVERED if self._rightly() else Outcome.MISBLAMED
+        return Outcome.RECOVERED
+
+    def _rightly(self) -> bool:
+        """Whether whom the run named is whom the fault was done to; a lone attempt comes back without a name."""
+        if not self.told.blamed:
+            return True
+        if self._fault.row.aim is Aim.HOST:
+            return self.told.blamed == f"host {self._fault.target}"
+        return self.told.blamed in map(str, self._fault.tasks)
+
+    def _name(self, event: ev.CulpritNamed, state: RunState) -> str:
+        if event.task is not None:
+            task = state.tasks.get(event.task)
+            on_lost_host = self._fault.row.aim is Aim.HOST and task is not None and task.host in self._hosts
+            return f"host {task.host}" if on_lost_host and task is not None else str(event.task)
+        return f"host {event.host}" if event.host is not None else "nobody"
+
+    def _sign(self, event: ev.Event) -> str:  # noqa: PLR0911 - a table of events
+        match event:
+            case ev.TaskExited() if event.task in self._fault.tasks and not event.stopped:
+                return "exit"
+            case ev.TaskExited() if event.host in self._hosts and self._fault.row.aim is Aim.HOST:
+                return "exit"
+            case ev.TaskFroze() | ev.TaskQuiet() | ev.TaskStalled():
+                return {ev.TaskFroze: "stopped", ev.TaskQuiet: "silent", ev.TaskStalled: "no steps"}[type(event)]
+            case ev.HostLost():
+                return "host lost"
+            case ev.CulpritNamed():
+                return "culprit"
+            case ev.StopRequested() if self._fault.row.takes is Takes.LAUNCHER:
+                return "stop"
+            case ev.RunStarted():
+                return "new lead"
+            case ev.Noted() if self._fault.kind == "disk":
+                return "note"
+        return ""
+
+    def _ended_by_itself(self, event: ev.Event) -> bool:
+        return isinstance(event, ev.TaskExited) and event.code != 0 and not event.stopped
+
+    def _all_again(self, state: RunState) -> bool:
+        """Every task of the cluster runs again, and does what it did before: listens, makes steps."""
+        if state.culprit is not None or state.phase is not RunPhase.RUNNING:
+            return False
+        new = [
+            task
+            for name, task in state.tasks.items()
+            if task.generation > self._generation or task.attempt > self._attempts.get(name, 1)
+        ]
+        if not new and state.epoch == self._epoch:
+            return False
+        for task in new:
+            if task.phase is TaskPhase.SUCCEEDED:
+                continue
+            if task.phase is not TaskPhase.RUNNING or (task.id in self._listened and task.listening is None):
+                return False
+        return not self._stepped or not new or any(task.first_step is not None for task in new)
+
+    def _hosts_of(self, state: RunState) -> set[int]:
+        if self._fault.row.aim is Aim.HOST:
+            return {int(self._fault.target)}
+        tasks = (state.tasks.get(task) for task in self._fault.tasks)
+        return {task.host for task in tasks if task is not None and task.host is not None}
+
+    def _settle(self, outcome: Outcome, *, recovered: float | None = None, why: str = "") -> None:
+        self._tell(outcome=outcome, recovered=recovered, why=why)
+
+    def _tell(self, **more: object) -> None:
+        self.told = dataclasses.replace(self.told, **more)  # type: ignore[arg-type]  # fields by name
+
+
+def missed(fault: Fault, why: str = "") -> Told:
+    """A fault whose moment never came."""
+    return Told(fault=fault, outcome=Outcome.MISSED, why=why)
+
+
+def refused(fault: Fault, why: str) -> Told:
+    """A fault that could not be done."""
+    return Told(fault=fault, outcome=Outcome.REFUSED, why=why)
