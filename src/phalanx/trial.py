@@ -34,6 +34,8 @@ from phalanx.records.writer import write_atomic
 from phalanx.states import RunPhase, RunState
 
 _PR_SET_PDEATHSIG = 1
+#: Seconds between two signals, so that they are two.
+_BETWEEN = 0.2
 
 #: Hears what is done and what came of it, as it happens.
 Say = Callable[[str], None]
@@ -75,7 +77,7 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
         with _started(declared, runs=runs, environ=environ) as (launcher, entry, folder):
             say(f"{entry.run}: undisturbed")
             began = time.monotonic()
-            session = Session(entry, (), prepared=folder, launched=launcher.lives)
+            session = Session(entry, (), prepared=folder, launched=launcher)
             session.run()
             calm = entry, session.state, time.monotonic() - began
         if session.state.phase is not RunPhase.SUCCEEDED:
@@ -92,7 +94,7 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
             prepared=folder,
             patience=question.patience,
             say=say,
-            launched=launcher.lives,
+            launched=launcher,
         )
         told = session.run()
         took = time.monotonic() - began
@@ -154,8 +156,15 @@ class _Launcher:
         return not self._ended
 
     def signal(self, number: int) -> None:
+        """Send it a signal, where it has not ended."""
         if self.lives():
             os.kill(self._pid, number)
+
+    def end(self) -> None:
+        """What a second Ctrl-C does: the tasks are killed, and a run without a lead with all its processes."""
+        self.signal(signal.SIGTERM)
+        time.sleep(_BETWEEN)
+        self.signal(signal.SIGTERM)
 
     def wait(self) -> None:
         """It ends the run's agents before it goes."""

@@ -120,7 +120,7 @@ def _tasks_of(fault: Fault, tasks: Sequence[TaskId], where: str) -> str:
         return "-".join(map(str, tasks))
     parts = _parts(fault.target)
     there = ", ".join(map(str, tasks[:8]))
-    if len(set(parts)) != wanted:
+    if len(set(parts)) != wanted or not fault.target:
         raise InputError(f"{where} wants {fault.row.aim.value}", hint=f"the tasks are {there}")
     for part in parts:
         if part not in map(str, tasks):

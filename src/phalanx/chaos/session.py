@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.output import leader_of, printed
@@ -36,6 +37,18 @@ class Patience:
     settle: float = SETTLE
 
 
+class Launcher(Protocol):
+    """Who has started the run for us."""
+
+    def lives(self) -> bool:
+        """Whether it has not ended yet."""
+        ...
+
+    def end(self) -> None:
+        """End the run at once, whether its lead answers or not."""
+        ...
+
+
 class Session:
     """Faults come one after the other. `say` hears each as it is done and as it is settled."""
 
@@ -47,9 +60,9 @@ class Session:
         prepared: Path | None = None,
         patience: Patience | None = None,
         say: Callable[[str], None] = lambda _: None,
-        launched: Callable[[], bool] | None = None,
+        launched: Launcher | None = None,
     ) -> None:
-        """`launched`: whether the launcher of a run that we have started still runs; None for somebody else's run.
+        """`launched`: who follows a run that we have started; None for somebody else's run.
 
         A run of ours is seen to its end; another is left once its faults are settled.
         """
@@ -119,7 +132,7 @@ class Session:
         self._told.append(told)
         self._watch, self._free = None, now
         if told.outcome is Outcome.HUNG and self._launched is not None:
-            people.stop(self._entry.lead, self._entry.token, hard=True, by="phalanx chaos: nothing came of a fault")
+            self._launched.end()
 
     def _undo(self) -> None:
         if self._lift is not None:
@@ -163,7 +176,7 @@ class Session:
 
     def _lost(self, now: float) -> str | None:
         """Why nobody leads the run any more; None while somebody may."""
-        if self._launched is not None and not self._launched() and self._launcher_outlived():
+        if self._launched is not None and not self._launched.lives() and self._launcher_outlived():
             self._read(now)
             return None if self.state.phase.terminal else "its launcher has given it up"
         if now - self._asked < ASK:

@@ -74,7 +74,7 @@ def chaos(
     command
         A run's name (`last`, or its folder), or what `phalanx run` takes: a script and its arguments, or a job.yaml.
     fault
-        KIND[:TARGET][=VALUE][@WHEN]; may be given again.
+        One fault, written as above; may be given again.
     count
         So many faults more at random moments (1 where no --fault is given).
     seed

@@ -40,6 +40,7 @@ _PARTS = (
     "noise.py",
     "redact.py",
     "states.py",
+    "taskstate.py",
 )
 
 _MAIN = """import sys

@@ -11,6 +11,7 @@ _phalanx_runs() {
 _phalanx_options() {
     case $1 in
         run) echo '--workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        chaos) echo '--workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
         plan) echo '--workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
@@ -31,6 +32,7 @@ _phalanx_options() {
 _phalanx_valued() {
     case $1 in
         run) [[ ' --workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --runs ' == *" $2 "* ]] ;;
+        chaos) [[ ' --workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
         plan) [[ ' --workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --name --runs ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
@@ -52,15 +54,16 @@ _phalanx() {
         elif [[ -z $only && $word == -?* ]]; then if _phalanx_valued "$verb" "$word"; then option=$word; fi
         else
             given=$((given + 1))
-            case $verb in run | plan) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
+            case $verb in run | chaos | plan) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
         fi
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run plan init schema ps logs events report attach stop check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan init schema ps logs events report attach stop check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
+            "chaos --strategy") known='mwms ps estimator none auto' ;;
             "plan --strategy") known='mwms ps estimator none auto' ;;
             "check --strategy") known='auto mwms ps estimator' ;;
             "check --format") known='text json github sarif' ;;
@@ -71,7 +74,7 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "init --output" | "init -o" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "init --output" | "init -o" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")

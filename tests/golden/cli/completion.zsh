@@ -9,6 +9,7 @@ _phalanx_runs() {
 _phalanx() {
     local -a verbs=(
         'run:Train: start one program as a cluster on this machine and follow it to its end.'
+        'chaos:Hurt a run on purpose, and say how it took that.'
         'plan:Show what `run` would start: cluster, tasks, addresses, interpreter, environment.'
         'init:Write a commented job.yaml for a script.'
         'schema:Print the JSON Schema of job.yaml, for editors.'
@@ -57,6 +58,40 @@ _phalanx() {
             '--runs=[Where run folders are made (PHALANX_RUNS, else ./runs)]:file:_files' \
             '--quiet[Print how it ended and nothing else]' \
             '--json[Print each event as a line of JSON]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        chaos) _arguments -s -A '-*' : \
+            '--workers=[How many workers (1)]:value: ' \
+            '--ps=[How many parameter servers (0); implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator beside the cluster]' \
+            '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
+            '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
+            '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--on=[The engine (local)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--ports=[Take ports from A-B only]:value: ' \
+            '--start-timeout=[Until every task must listen (5m)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--max-restarts=[Restarts of the group after a failure (0)]:value: ' \
+            '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--name=[The job'\''s name (the script'\''s)]:value: ' \
+            '--override[Replace the TF_CONFIG of your environment]' \
+            '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--fault=[One fault, written as above; may be given again]:value: ' \
+            '--count=[So many faults more at random moments (1 where no --fault is given)]:value: ' \
+            '--seed=[Makes the random ones the same again; printed in the report]:value: ' \
+            '--every=[Random faults come half to one and a half times this after the one before is over (5s)]:value: ' \
+            '--kinds=[Of these kinds, by comma (kill,stop)]:value: ' \
+            '--patience=[A fault of which nothing has come by then counts as hung, and ends the run where we have started it (2m)]:value: ' \
+            '--reference[Start it undisturbed first, to compare with]' \
+            '--no-reference[Start it undisturbed first, to compare with]' \
+            '--compare=[Lines of the leader that have to be the same too, besides its last one\: a regular expression]:value: ' \
+            '--tolerance=[Numbers may differ by so much, absolute or relative (0\: the same digits)]:value: ' \
+            '--runs=[Where run folders are made (PHALANX_RUNS, else ./runs)]:file:_files' \
+            '--json[The report for scripts]' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         plan) _arguments -s -A '-*' : \

@@ -1,0 +1,154 @@
+"""What became of a fault, from made-up histories."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import DAWN, History, running
+from phalanx import events as ev
+from phalanx.chaos.compare import Comparison
+from phalanx.chaos.fault import Fault
+from phalanx.chaos.story import Story
+from phalanx.chaos.watch import Outcome, Told, Watch, missed, refused
+from phalanx.chaos.words import render
+from phalanx.states import fold_all
+
+
+def told_of(
+    fault: Fault, history: History, *, at: float = 5.0, waited: float = 0.0, lifted: float | None = None
+) -> Told:
+    """The fault comes `at` seconds after dawn; each later event is seen as it happens."""
+    before = [record for record in history.records if record.event.time <= DAWN + at]
+    state = fold_all(before)
+    watch = Watch(fault, state, now=at, since=2.0)
+    if lifted is not None:
+        watch.lifted(lifted)
+    for number, record in enumerate(history.records[len(before) :], start=len(before) + 1):
+        watch.see(record.event, fold_all(history.records[:number]), record.event.time - DAWN)
+    if waited:
+        watch.wait(at + waited, settle=3.0, patience=30.0)
+    return watch.told
+
+
+KILL = Fault(kind="kill", target="worker:1")
+
+
+def after_kill(culprit: str = "worker:1") -> History:
+    told = running().at(5.1).exited("worker:1", signal=9).ordered("worker:0")
+    return told.at(5.2).exited("worker:0", signal=9, stopped=True).culprit(culprit, "killed")
+
+
+def test_a_killed_worker_is_detected_by_its_exit_and_has_recovered_when_all_listen_again():
+    told = told_of(KILL, after_kill().restarted().at(6).bound().at(6.5).started().at(7).listening())
+    assert (told.outcome, told.sign, told.blamed) == (Outcome.RECOVERED, "exit", "worker:1")
+    assert (told.detected, told.recovered, told.struck) == (pytest.approx(0.1), pytest.approx(2.0), 3.0)
+
+
+def test_where_steps_are_told_it_has_recovered_with_the_first_new_one():
+    before = running().at(4).lives(ev.TaskStepped, "worker:0", step=9).at(5.1).exited("worker:1", signal=9)
+    again = before.culprit("worker:1", "killed").restarted().at(6).bound().started().at(7).listening()
+    assert told_of(KILL, again).outcome is Outcome.OPEN
+    assert told_of(KILL, again.at(8).lives(ev.TaskStepped, "worker:0", step=1)).recovered == pytest.approx(3.0)
+
+
+def test_the_end_of_a_run_without_a_budget_is_the_one_expected_cause():
+    told = told_of(KILL, after_kill().ended("failed", 1, "worker:1 was killed"))
+    assert (told.outcome, told.why) == (Outcome.ENDED, "worker:1 was killed")
+    assert told.outcome.good
+
+
+def test_another_culprit_is_not_what_was_done():
+    ended = told_of(KILL, after_kill("worker:0").ended("failed", 1, "worker:0 failed"))
+    back = told_of(KILL, after_kill("worker:0").restarted().at(6).bound().started().listening())
+    assert (ended.outcome, back.outcome, back.blamed) == (Outcome.MISBLAMED, Outcome.MISBLAMED, "worker:0")
+
+
+def test_a_lost_host_is_the_agents_death():
+    told = running(hosts=2).at(5.1).lost(1, "its agent has ended").culprit(None, "host lost", host=1)
+    found = told_of(Fault(kind="agent", target="1"), told.ended("failed", 3, "host n1 was lost"))
+    assert (found.outcome, found.sign, found.blamed) == (Outcome.ENDED, "host lost", "host 1")
+
+
+def test_a_stop_that_ends_by_itself_may_pass_and_one_that_does_not_must_be_found():
+    brief = Fault(kind="stop", target="worker:1", value=1.0)
+    assert told_of(brief, running(), lifted=6.0, waited=3.5).outcome is Outcome.OPEN
+    assert told_of(brief, running(), lifted=6.0, waited=4.5).outcome is Outcome.UNHARMED
+    for_ever = Fault(kind="stop", target="worker:1")
+    assert told_of(for_ever, running(), waited=29.0).outcome is Outcome.OPEN
+    assert told_of(for_ever, running(), waited=31.0).outcome is Outcome.HUNG
+    assert told_of(for_ever, running().at(7).lives(ev.TaskFroze, "worker:1", since=DAWN + 5)).sign == "stopped"
+
+
+@pytest.mark.parametrize("kind", ["clock", "disk"])
+def test_what_nobody_should_notice_is_a_disturbance_when_something_ends_of_it(kind):
+    fault = Fault(kind=kind)
+    assert told_of(fault, running(), lifted=7.0, waited=6.0).outcome is Outcome.UNHARMED
+    told = running(hosts=2).at(6).lost(1).culprit(None, "host lost", host=1)
+    assert told_of(fault, told.ended("failed", 3, "lost")).outcome is Outcome.DISTURBED
+
+
+def test_a_launchers_death_ends_an_attached_run_and_no_detached_one():
+    fault = Fault(kind="launcher")
+    assert told_of(fault, running().at(6).stop("its launcher").at(9).ended("stopped", 4, "x")).outcome is Outcome.ENDED
+    assert told_of(fault, running(), waited=4.0).outcome is Outcome.UNHARMED
+
+
+def test_a_lead_that_nobody_replaces_is_not_taken_for_unharmed():
+    watch = Watch(Fault(kind="lead"), running().state, now=5.0, since=2.0)
+    watch.wait(20.0, settle=3.0, patience=30.0)
+    assert watch.told.outcome is Outcome.OPEN
+    watch.lost("no lead has answered")
+    assert watch.told.outcome is Outcome.LOST
+    assert not watch.told.outcome.good
+
+
+def test_a_new_lead_is_the_recovery_from_a_lost_one():
+    told = running()
+    told.epoch = 2
+    told.at(9).say(
+        ev.RunStarted(time=told.now, run=told.run, name="digits", tasks=told.tasks, strategy="mwms", hosts=1)
+    )
+    found = told_of(Fault(kind="lead"), told)
+    assert (found.outcome, found.sign, found.recovered) == (Outcome.RECOVERED, "new lead", pytest.approx(4.0))
+
+
+def story(*told: Told, result: str = "succeeded", comparison: Comparison | None = None, cause: str = "") -> Story:
+    return Story(
+        run="digits-1130-070000",
+        folder="/runs/digits-1130-070000",
+        seed=7,
+        result=result,
+        cause=cause,
+        told=told,
+        generations=2,
+        took=34.1,
+        reference="digits-1130-065900",
+        reference_result="succeeded",
+        reference_took=21.0,
+        comparison=comparison,
+    )
+
+
+GOOD = told_of(KILL, after_kill().restarted().at(6).bound().at(6.5).started().at(7).listening())
+
+
+def test_the_report_of_a_good_and_of_a_bad_run(golden):
+    same = Comparison(lines=12, last="accuracy 0.972")
+    other = Comparison(lines=12, last="accuracy 0.972", difference="`accuracy 0.9` instead of `accuracy 0.972`")
+    bad = told_of(KILL, after_kill("worker:0").restarted().at(6).bound().started().listening())
+    never = missed(Fault(kind="clock", value=-60.0), "the run ended before its moment")
+    cannot = refused(Fault(kind="stall", target="worker:0"), "worker:0 cannot be made to stall")
+    golden("chaos/good.txt", render(story(GOOD, comparison=same)))
+    golden("chaos/bad.txt", render(story(GOOD, bad, never, cannot, comparison=other)))
+
+
+def test_a_story_is_good_only_when_every_fault_and_the_result_are():
+    same, other = Comparison(lines=1, last="x"), Comparison(lines=1, last="x", difference="y")
+    ended = told_of(KILL, after_kill().ended("failed", 1, "worker:1 was killed"))
+    assert story(GOOD, comparison=same).good
+    assert not story(GOOD, comparison=other).good
+    assert not story(GOOD, result="failed").good, "it failed, and no fault is the cause"
+    assert story(GOOD, ended, result="failed").good
+    assert not story(GOOD, missed(KILL)).good
+    plain = story(GOOD, comparison=same).to_json()
+    assert (plain["version"], plain["good"], plain["faults"][0]["outcome"]) == (1, True, "recovered")

@@ -1,0 +1,90 @@
+"""`phalanx chaos`: what it refuses, before anything is started or hurt."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from builders import killed, running
+from phalanx.cli import main
+from phalanx.errors import PhalanxError
+from phalanx.records.index import Entry, Index
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Runs the verb in a folder with a script and two runs, one that goes on and one that has ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print(1)\n")
+    for age, told in enumerate((running(run="going-1130-070000"), killed(run="over-1130-070000"))):
+        folder = told.write(tmp_path / "runs")
+        Index().add(
+            Entry(
+                run=folder.run,
+                folder=str(folder.path),
+                engine="local",
+                lead="127.0.0.1:9",
+                token="t",
+                created=time.time() - age,
+                launcher=os.getpid(),
+            )
+        )
+
+    def call(*words: str) -> int:
+        app = main.app()
+        return app(main.delimit(app, ["chaos", *words]), exit_on_error=False, print_error=False)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "whom to hurt"),
+        (["going", "--fault", "kil:worker:0"], "no fault 'kil'"),
+        (["going", "--fault", "kill:worker:9"], "no task worker:9"),
+        (["going", "--fault", "stall:worker:1"], "only in a run that `phalanx chaos` has started"),
+        (["going", "--count", "2", "--kinds", "clock"], "only in a run that `phalanx chaos` has started"),
+        (["going", "--kinds", "flood"], "no fault 'flood'"),
+        (["going", "--count", "-1"], "no fault"),
+        (["going", "--fault", "kill:worker:0", "--every", "soon"], "--every"),
+        (["going", "--fault", "kill:worker:0", "--compare", "("], "no regular expression"),
+        (["over", "--fault", "kill:worker:0"], "has ended already"),
+        (["nobody", "--fault", "kill:worker:0"], "no run is called 'nobody'"),
+        (["--workers", "2", "--fault", "kill:worker:2", "train.py"], "no task worker:2"),
+        (["--workers", "1", "--fault", "slow", "train.py"], "wants two tasks"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_clear_error(ask, tmp_path, words, message):
+    with pytest.raises(PhalanxError) as wrong:
+        ask(*words)
+    assert message in str(wrong.value)
+    assert wrong.value.exit_code == 2
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"going-1130-070000", "over-1130-070000"}
+
+
+def test_a_task_that_is_not_there_any_more_is_a_fault_that_was_not_possible(ask, capsys):
+    """The records say pid 1001; no process of phalanx has it, and none is hurt."""
+    assert ask("going", "--fault", "agent", "--patience", "1s") == 1
+    assert "not possible" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        (["train.py", "--count", "3"], ["train.py", "--count", "3"]),
+        (["--count", "3", "train.py", "--seed", "1"], ["train.py", "--seed", "1"]),
+        (["last", "--count", "3"], None),
+        (["going-1130", "--fault", "kill:worker:0"], None),
+        (["python", "train.py"], ["python", "train.py"]),
+    ],
+)
+def test_what_follows_a_script_is_the_scripts_and_what_follows_a_run_is_ours(ask, monkeypatch, words, script):
+    monkeypatch.setattr("shutil.which", lambda name: name if name == "python" else None)
+    app = main.app()
+    found = main.delimit(app, ["chaos", *words])
+    assert (found[found.index("--") + 1 :] if "--" in found else None) == script
