@@ -131,7 +131,7 @@ def _story(entry: Entry, question: Question, state: RunState, *, told: tuple[obj
         result=state.phase.value if state.phase.terminal else "running",
         cause=state.end.cause if state.end is not None and state.phase is not RunPhase.SUCCEEDED else "",
         told=told,  # type: ignore[arg-type]  # Told, by way of a session
-        generations=state.generation,
+        restarts=len(state.past),
         took=round(took, 3),
     )
 

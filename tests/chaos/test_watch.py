@@ -11,6 +11,7 @@ from phalanx.chaos.fault import Fault
 from phalanx.chaos.story import Story
 from phalanx.chaos.watch import Outcome, Told, Watch, missed, refused
 from phalanx.chaos.words import render
+from phalanx.names import TaskId
 from phalanx.states import fold_all
 
 
@@ -61,6 +62,14 @@ def test_another_culprit_is_not_what_was_done():
     ended = told_of(KILL, after_kill("worker:0").ended("failed", 1, "worker:0 failed"))
     back = told_of(KILL, after_kill("worker:0").restarted().at(6).bound().started().listening())
     assert (ended.outcome, back.outcome, back.blamed) == (Outcome.MISBLAMED, Outcome.MISBLAMED, "worker:0")
+
+
+def test_a_lone_attempt_that_comes_back_while_the_others_go_on_is_a_recovery():
+    told = running().at(5.1).exited("worker:1", signal=9).culprit("worker:1", "killed")
+    alone = ev.RestartOrdered(time=told.now, generation=1, at=told.now, why="alone", tasks=(TaskId("worker", 1),))
+    told.say(alone).at(6).again("worker:1").started("worker:1")
+    assert told_of(KILL, told).outcome is Outcome.OPEN, "it has listened before"
+    assert told_of(KILL, told.at(7).listening("worker:1")).outcome is Outcome.RECOVERED
 
 
 def test_a_lost_host_is_the_agents_death():
@@ -120,7 +129,7 @@ def story(*told: Told, result: str = "succeeded", comparison: Comparison | None 
         result=result,
         cause=cause,
         told=told,
-        generations=2,
+        restarts=1,
         took=34.1,
         reference="digits-1130-065900",
         reference_result="succeeded",

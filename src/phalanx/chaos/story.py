@@ -23,7 +23,8 @@ class Story:
     result: str
     cause: str
     told: tuple[Told, ...]
-    generations: int
+    #: Of the group, or of some tasks of it.
+    restarts: int
     took: float
     #: The undisturbed run: its id, how it ended, how long it took; None where there was none.
     reference: str | None = None

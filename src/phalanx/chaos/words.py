@@ -17,7 +17,7 @@ def render(story: Story) -> str:
     lines = [f"chaos on {story.run}: {_count(len(story.told), 'fault')}, seed {story.seed}", *_table(rows), ""]
     lines += [f"  {told.fault}: {told.why}" for told in story.told if told.why and not told.outcome.good]
     cause = f", {story.cause}" if story.cause else ""
-    again = f" after {_count(story.generations - 1, 'restart')}" if story.generations > 1 else ""
+    again = f" after {_count(story.restarts, 'restart')}" if story.restarts else ""
     calm = f" (undisturbed {story.reference_took:.1f} s)" if story.reference_took is not None else ""
     lines.append(f"{story.run} {story.result}{again} in {story.took:.1f} s{calm}{cause}")
     if story.comparison is not None:

@@ -44,7 +44,7 @@ complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l python -r -F -d 'T
 complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l ports -x -d 'Take ports from A-B only'
 complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l start-timeout -x -d 'Until every task must listen (5m)'
 complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l silence -x -d 'Without any sign of life, a task is stuck (off)'
-complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l max-restarts -x -d 'Restarts of the group after a failure (0)'
+complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l max-restarts -x -d 'Restarts after failures of one kind (3); 0: none'
 complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l strategy -x -a 'mwms ps estimator none auto' -d 'What the script builds (auto)'
 complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l checkpoint -r -F -d 'Folder of checkpoints, {checkpoint} in the command'
 complete -c phalanx -n '__fish_seen_subcommand_from chaos' -l name -x -d 'The job\'s name (the script\'s)'
