@@ -91,6 +91,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         secrets=[value.encode() for value in config["secrets"]],
         reaper=reaper,
         waiting=waiting,
+        boot=config["boot"],
         ports_after=_Ports(holder, ports[serving:], serving).after,
     )
     link = Link(client, join, tasks.obey, patience=PATIENCE)

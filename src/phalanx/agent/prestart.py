@@ -8,19 +8,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from phalanx.agent.children import Child, ChildSpec, Reaper
-from phalanx.agent.standby import Standby, can_stand_by
+from phalanx.agent.life import Life
+from phalanx.agent.standby import Standby, boot_env, can_stand_by
 
 
 class Waiting:
     """One task's interpreter, started with everything it gets but its identity."""
 
-    __slots__ = ("argv", "child", "env", "err", "out", "standby")
+    __slots__ = ("argv", "child", "env", "err", "life", "out", "standby")
 
     def __init__(
-        self, *, argv: tuple[str, ...], env: dict[str, str], standby: Standby, child: Child, out: int, err: int
+        self,
+        *,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        standby: Standby,
+        child: Child,
+        life: Life,
+        out: int,
+        err: int,
     ) -> None:
         """`env`: the variables added so far; `out`, `err`: the read ends of its pipes."""
         self.argv, self.env, self.standby, self.child, self.out, self.err = argv, env, standby, child, out, err
+        self.life = life
 
 
 def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
@@ -32,19 +42,36 @@ def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
         if not can_stand_by(argv, environ, config["cwd"]):
             continue
         standby = Standby(boot=config["boot"], imports=tuple(task["imports"]))
+        life = Life()
         spec, out, err = piped(
             f"{task['id']}/standby",
             argv,
-            {**environ, **standby.env(environ)},
+            {**environ, **standby.env(environ), **life.env()},
             config["cwd"],
-            standby.fds,
+            {**standby.fds, **life.fds},
         )
         child = reaper.spawn(spec)
         for fd in (spec.stdout, spec.stderr):
             os.close(fd)
         standby.started()
-        found[task["id"]] = Waiting(argv=argv, env=dict(task["env"]), standby=standby, child=child, out=out, err=err)
+        life.started()
+        found[task["id"]] = Waiting(
+            argv=argv, env=dict(task["env"]), standby=standby, child=child, life=life, out=out, err=err
+        )
     return found
+
+
+def ride_along(
+    argv: tuple[str, ...], environ: Mapping[str, str], cwd: str, boot: str
+) -> tuple[Life | None, dict[str, str]]:
+    """A life line for a cold start, and what to add to its environment; (None, {}) where the runtime cannot ride.
+
+    `boot`: the folder with our sitecustomize; empty where nothing of ours may be inside.
+    """
+    if not boot or not can_stand_by(argv, environ, cwd):
+        return None, {}
+    life = Life()
+    return life, {**boot_env(environ, boot), **life.env()}
 
 
 def piped(

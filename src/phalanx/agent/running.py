@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from phalanx.agent.children import Child
+from phalanx.agent.life import Life
 from phalanx.agent.output import Capture
 from phalanx.agent.standby import Standby
 from phalanx.protocol.messages import StartTask
@@ -19,6 +20,7 @@ class Running:
         self.child: Child | None = None
         self.former: Child | None = None  # the process of the attempt or generation before
         self.standby: Standby | None = None
+        self.life: Life | None = None
         self.captures: list[Capture] = []
         self.started = asyncio.Event()  # it has its identity
         self.listens = asyncio.Event()

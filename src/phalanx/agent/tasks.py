@@ -15,7 +15,8 @@ from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, S
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture, Trouble
-from phalanx.agent.prestart import Waiting, piped, refusal
+from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
+from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
@@ -47,16 +48,20 @@ class Tasks:
         secrets: Sequence[bytes],
         reaper: Reaper,
         waiting: dict[str, Waiting],
+        boot: str,
         ports_after: Callable[[int], tuple[int, ...]],
     ) -> None:
         """`waiting`: standbys by task name, used by the first generation that wants the same command.
+
+        `boot`: the folder with the runtime's sitecustomize; empty where nothing of ours may be in the tasks.
 
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
         """
         self._ports_after = ports_after
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets = list(secrets)
-        self._reaper, self._waiting = reaper, waiting
+        self._reaper, self._waiting, self._boot = reaper, waiting, boot
+        self._progress = Progress(self._tell)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
         self._deaf: dict[int, Running] = {}  # by port: those that do not listen yet
@@ -110,7 +115,7 @@ class Tasks:
             self._make_folders(task.id)
             waiting = self._waiting.pop(str(task.id), None)
             if waiting is not None and waiting.argv == task.argv and waiting.child.alive:
-                running.standby, running.child = waiting.standby, waiting.child
+                running.standby, running.child, running.life = waiting.standby, waiting.child, waiting.life
                 self._by_child[waiting.child.id] = running
                 self._capture(running, waiting.out, waiting.err)
                 self._difference(running, waiting)
@@ -210,9 +215,14 @@ class Tasks:
         """A cold start: with the runtime where it can ride along, exactly as written where it cannot."""
         task = running.task
         environ = {**self._environ, **self._identity(running)}
-        spec, out, err = piped(f"{task.id}/g{running.generation}.a{task.attempt}", task.argv, environ, self._cwd, {})
         running.standby = None
+        running.life, riding = ride_along(task.argv, environ, self._cwd, self._boot)
+        files = running.life.fds if running.life is not None else {}
+        name = f"{task.id}/g{running.generation}.a{task.attempt}"
+        spec, out, err = piped(name, task.argv, {**environ, **riding}, self._cwd, files)
         running.child = self._reaper.spawn(spec)
+        if running.life is not None:
+            running.life.started()
         os.close(spec.stdout)
         os.close(spec.stderr)
         self._by_child[spec.id] = running
@@ -239,6 +249,7 @@ class Tasks:
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
         running.started.set()
         self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
+        self._progress.follow(running)
         if running.task.port is not None:
             self._deaf[running.task.port] = running
             if not self._watching:
@@ -311,6 +322,7 @@ class Tasks:
         running.ended.set()
         if running.standby is not None:
             running.standby.discard()  # it has ended; this only closes what is left of its pipes
+        self._progress.leave(running)
         self._tell(
             running,
             ev.TaskExited,

@@ -200,6 +200,9 @@ class Standby:
                 if value is not None:
                     environ[name] = value
         try:
+            for number in environ.get(b"PHALANX_BOOT_LIFE", b"").split(b",")[:2]:
+                if number:
+                    os.set_inheritable(int(number), True)  # noqa: FBT003 - yes or no
             os.execve(sys.executable, _words(), environ)  # noqa: S606 - no shell: these very words
         except OSError as wrong:
             os.write(2, b"phalanx: this interpreter cannot start itself afresh: %s\n" % os.fsencode(str(wrong)))

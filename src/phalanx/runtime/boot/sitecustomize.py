@@ -11,6 +11,7 @@ import sys
 
 def _boot(here: str) -> None:
     environ = os.environb
+    _attach(environ.get(b"PHALANX_BOOT_LIFE"))
     standby = None
     if b"PHALANX_BOOT_FDS" in environ:
         import phalanx_standby  # type: ignore[import-not-found]  # it lies beside this file, whose folder is on the path
@@ -36,6 +37,26 @@ def _boot(here: str) -> None:
     if "sitecustomize" not in sys.modules:
         # What site hears where there is no such module, and passes over.
         raise ImportError("the user has none", name="sitecustomize")
+
+
+def _attach(files: "bytes | None") -> None:
+    """Take up the life line and hook what it counts. Whatever goes wrong here, the program starts as it would."""
+    if files is None:
+        return
+    try:
+        import phalanx_hooks  # type: ignore[import-not-found]  # as below
+        import phalanx_life  # type: ignore[import-not-found]  # as below
+        import phalanx_steps  # type: ignore[import-not-found]  # as below
+
+        for name in ("phalanx_hooks", "phalanx_life", "phalanx_steps"):
+            del sys.modules[name]
+        line = phalanx_life.attach(files)
+        if line is not None:
+            steps = phalanx_steps.Steps(line)
+            deeds = phalanx_steps.Deeds(steps, phalanx_hooks.absolute)
+            phalanx_hooks.install(steps, deeds, line.finish)
+    except Exception:  # noqa: BLE001 - see above
+        return
 
 
 def _restore(environ: "os._Environ[bytes]") -> None:

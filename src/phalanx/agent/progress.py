@@ -1,0 +1,106 @@
+"""What the runtimes of this host's tasks tell, turned into events: steps, checkpoints, the end of a program."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Protocol
+
+from phalanx import events as ev
+from phalanx.agent.life import Life
+from phalanx.agent.running import Running
+
+#: Seconds between two words about steps of one attempt, while there are more.
+SAID_EVERY = 10.0
+
+#: Seconds a program that has come to its end has to be gone; TensorFlow alone takes half of one (facts §6).
+LEAVING = 1.0
+
+#: Seconds between two looks at the counters of all tasks.
+_LOOK = 1.0
+
+
+class Tell(Protocol):
+    """`Tasks` says what happened to one attempt."""
+
+    def __call__(self, running: Running, kind: type[ev.TaskEvent], when: float, **more: Any) -> None:
+        """`more`: the fields of `kind` that are its own."""
+
+
+class Progress:
+    """Follows every attempt that has a life line. Facts are read as they come; counters are looked at now and then."""
+
+    def __init__(self, tell: Tell) -> None:
+        """`tell` gets each event once."""
+        self._tell = tell
+        self._followed: dict[Running, _Said] = {}
+        self._look: asyncio.TimerHandle | None = None
+
+    def follow(self, running: Running) -> None:
+        """From now on what happens to it is told. Nothing to do where it has no life line."""
+        life = running.life
+        if life is None or running in self._followed:
+            return
+        self._followed[running] = _Said()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(life.fileno(), self._read, running, life)
+        if self._look is None:
+            self._look = loop.call_later(_LOOK, self._look_at_all)
+
+    def leave(self, running: Running) -> None:
+        """It has ended: its last facts are told, and its life line is closed. Idempotent."""
+        life = running.life
+        if life is None or self._followed.get(running) is None:
+            return
+        self._read(running, life)
+        del self._followed[running]
+        asyncio.get_running_loop().remove_reader(life.fileno())
+        life.close()
+
+    def _read(self, running: Running, life: Life) -> None:
+        facts = life.facts()
+        if facts is None:
+            asyncio.get_running_loop().remove_reader(life.fileno())
+            return
+        for fact in facts:
+            try:
+                self._take(running, life, fact)
+            except (KeyError, TypeError, ValueError):  # the program wrote something of its own into our pipe
+                continue
+
+    def _take(self, running: Running, life: Life, fact: dict[str, Any]) -> None:
+        now = time.time()
+        match fact["is"]:
+            case "first-step":
+                self._say_step(running, life.sign().step or 1, now)
+            case "saved":
+                self._tell(running, ev.CheckpointSaved, now, path=str(fact["path"]), step=int(fact["step"]))
+            case "restored":
+                self._tell(running, ev.CheckpointRestored, now, path=str(fact["path"]))
+            case "finished":
+                asyncio.get_running_loop().call_later(LEAVING, self._still_there, running)
+
+    def _still_there(self, running: Running) -> None:
+        if running in self._followed and not running.ended.is_set():
+            self._tell(running, ev.TaskDone, time.time())
+
+    def _look_at_all(self) -> None:
+        now = time.time()
+        for running, said in self._followed.items():
+            step = running.life.sign().step if running.life is not None else None
+            if step is not None and step != said.step and now >= said.at + SAID_EVERY:
+                self._say_step(running, step, now)
+        self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_at_all) if self._followed else None
+
+    def _say_step(self, running: Running, step: int, now: float) -> None:
+        said = self._followed.get(running)
+        if said is not None:
+            said.step, said.at = step, now
+            self._tell(running, ev.TaskStepped, now, step=step)
+
+
+class _Said:
+    __slots__ = ("at", "step")
+
+    def __init__(self) -> None:
+        self.step, self.at = 0, float("-inf")

@@ -1,0 +1,149 @@
+"""The life line, inside: words in memory that the agent shares, a pipe for what happens once, stacks on a signal.
+
+Counting costs a few stores into memory: no system call, nothing to wait for, and whoever is stuck can still be read.
+As in sitecustomize, nothing is imported that is not loaded already: what else is needed is made by hand and kept here.
+"""
+
+import _imp  # type: ignore[import-not-found]
+import _thread
+import os
+import sys
+
+TYPE_CHECKING = False  # as type checkers spell it; `typing` is not to be loaded here
+if TYPE_CHECKING:
+    from typing import Any
+
+#: The words, 64-bit signed integers in this machine's order; times are CLOCK_MONOTONIC in nanoseconds.
+#: Each of TRACING, VALIDATION and SAVING counts how deep the main thread is in it; FINISHED is 0 or 1.
+PID, STEPS, STEPPED, LONGEST, TRACING, VALIDATION, SAVING, FINISHED, DROPPED = range(9)
+WORDS = 16
+#: Bytes of the file that hold words; stacks are written behind them.
+SIZE = 4096
+
+#: What a pipe takes in one piece (PIPE_BUF).
+_LONGEST_FACT = 4096
+#: Files of ours have numbers from here on, so that those the program opens have the ones they always had.
+_HIGH = 190
+
+
+class Line:
+    """This process's end. Nothing in it raises once it is made, and after a fork nothing reaches the agent."""
+
+    def __init__(self, memory: int, pipe: int, number: int) -> None:
+        """`memory`, `pipe`: open files; `number`: the signal that has all stacks written behind the words."""
+        for fd in (memory, pipe):
+            os.set_inheritable(fd, False)  # noqa: FBT003 - yes or no
+        self.words = memoryview(_map(memory)).cast("q")
+        for place in range(WORDS):
+            self.words[place] = 0
+        self.main_thread = _thread.get_ident()
+        self.now = _builtin("time").monotonic_ns
+        self._pipe, self._file = pipe, os.fstat(pipe)
+        _builtin("faulthandler").register(number, file=memory, all_threads=True, chain=False)
+        os.register_at_fork(after_in_child=self._leave)
+        self.words[PID] = os.getpid()
+
+    @property
+    def ours(self) -> bool:
+        """Whether this is the process that the agent started, and not a fork of it."""
+        return self._pipe >= 0
+
+    def say(self, kind: str, **about: "str | int") -> None:
+        """One fact, at once or never: a full pipe drops and counts it."""
+        try:
+            fields = [f'"is":{_quoted(kind)}']
+            for name, value in about.items():
+                fields.append(f"{_quoted(name)}:{_quoted(value) if isinstance(value, str) else int(value)}")
+            text = ("{" + ",".join(fields) + "}\n").encode("ascii")
+            if self._pipe < 0:
+                return
+            if len(text) > _LONGEST_FACT or not os.path.samestat(os.fstat(self._pipe), self._file):
+                raise OSError("too long, or the program has closed our pipe and opened another file at its number")
+            os.write(self._pipe, text)
+        except Exception:  # noqa: BLE001 - counted, and never the program's trouble
+            self.words[DROPPED] += 1
+
+    def finish(self) -> None:
+        """The main thread has come to the end of the program."""
+        if self.ours and _thread.get_ident() == self.main_thread:
+            self.words[FINISHED] = 1
+            self.say("finished")
+
+    def _leave(self) -> None:
+        self._pipe = -1
+        self.words = memoryview(bytearray(WORDS * 8)).cast("q")
+
+
+def attach(text: bytes) -> "Line | None":
+    """`text`: the two files and the signal, as the agent numbered them. None where they are not there."""
+    try:
+        memory, pipe, number = map(int, text.split(b","))
+        return Line(memory, pipe, number)
+    except Exception:  # noqa: BLE001 - the program runs as it would without
+        return None
+
+
+def _quoted(text: str) -> str:
+    """A JSON string in ASCII; what cannot be decoded (surrogates of file names) survives as it is."""
+    out = []
+    for letter in text:
+        code = ord(letter)
+        if code > 0xFFFF:
+            code -= 0x10000
+            out.append(f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}")
+        elif code < 0x20 or code > 0x7E or letter in '"\\':
+            out.append(f"\\u{code:04x}")
+        else:
+            out.append(letter)
+    return '"' + "".join(out) + '"'
+
+
+def _map(memory: int) -> "Any":
+    """The file's first bytes, shared. mmap keeps a file of its own, which gets a high number as well."""
+    low = []
+    try:
+        while True:
+            fd = os.dup(memory)
+            low.append(fd)
+            if fd >= _HIGH:
+                os.close(low.pop())
+                break
+        return _extension("mmap").mmap(memory, SIZE)
+    finally:
+        for fd in low:
+            os.close(fd)
+
+
+def _spec(name: str, loader: object, origin: str) -> "Any":
+    return sys.modules["_frozen_importlib"].ModuleSpec(name, loader, origin=origin)
+
+
+def _builtin(name: str) -> "Any":
+    """A module of the interpreter itself; in sys.modules only where it was before."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = _spec(name, sys.modules["_frozen_importlib"].BuiltinImporter, "built-in")
+    module = _imp.create_builtin(spec)
+    _imp.exec_builtin(module)
+    sys.modules.pop(name, None)
+    return module
+
+
+def _extension(name: str) -> "Any":
+    """A module of the standard library in C, from the standard library and nowhere else; not put in sys.modules."""
+    if name in sys.modules:
+        return sys.modules[name]
+    if _imp.is_builtin(name):
+        return _builtin(name)
+    external = sys.modules["_frozen_importlib_external"]
+    for folder in sys.path:
+        if not folder.endswith("/lib-dynload"):
+            continue
+        for suffix in _imp.extension_suffixes():
+            path = f"{folder}/{name}{suffix}"
+            if os.path.isfile(path):
+                module = _imp.create_dynamic(_spec(name, external.ExtensionFileLoader(name, path), path))
+                _imp.exec_dynamic(module)
+                sys.modules.pop(name, None)
+                return module
+    raise ImportError(f"the standard library has no {name}")
