@@ -27,12 +27,19 @@ class Tell(Protocol):
         """`more`: the fields of `kind` that are its own."""
 
 
+class Note(Protocol):
+    """`Tasks` says a sentence about one attempt."""
+
+    def __call__(self, message: str, running: Running, when: float) -> None:
+        """`message` names the task."""
+
+
 class Progress:
     """Follows every attempt that has a life line. Facts are read as they come; counters are looked at now and then."""
 
-    def __init__(self, tell: Tell) -> None:
-        """`tell` gets each event once."""
-        self._tell = tell
+    def __init__(self, tell: Tell, note: Note) -> None:
+        """`tell` gets each event once; `note` what only people need to know."""
+        self._tell, self._note = tell, note
         self._followed: dict[Running, _Said] = {}
         self._look: asyncio.TimerHandle | None = None
 
@@ -77,8 +84,23 @@ class Progress:
                 self._tell(running, ev.CheckpointSaved, now, path=str(fact["path"]), step=int(fact["step"]))
             case "restored":
                 self._tell(running, ev.CheckpointRestored, now, path=str(fact["path"]))
+            case "stopping":
+                self._tell_stopping(running, fact, now)
             case "finished":
                 asyncio.get_running_loop().call_later(LEAVING, self._still_there, running)
+
+    def _tell_stopping(self, running: Running, fact: dict[str, Any], now: float) -> None:
+        """Where it stopped and what it saved, for people."""
+        words = [f"{running.task.id} leaves after step {int(fact['step'])}"]
+        if fact["peers"] > 1 and fact["agreed"]:
+            words.append(f", as all {int(fact['peers'])} have agreed")
+        elif fact["peers"] > 1:
+            words.append(", without a word from all of its peers")
+        if fact.get("wrong"):
+            words.append(f"; saving failed: {fact['wrong']}")
+        else:
+            words.append(f"; saved {fact['saved']}" if fact["saved"] else "; nothing but its own checkpoints is kept")
+        self._note("".join(words), running, now)
 
     def _still_there(self, running: Running) -> None:
         if running in self._followed and not running.ended.is_set():

@@ -61,7 +61,7 @@ class Tasks:
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets = list(secrets)
         self._reaper, self._waiting, self._boot = reaper, waiting, boot
-        self._progress = Progress(self._tell)
+        self._progress = Progress(self._tell, self._note)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
         self._deaf: dict[int, Running] = {}  # by port: those that do not listen yet
@@ -243,8 +243,10 @@ class Tasks:
 
     def _on_trouble(self, running: Running, trouble: Trouble) -> None:
         """The disk takes no more of a log, or takes it again: said, and the task goes on."""
-        note = ev.Noted(time=time.time(), message=trouble.message, task=running.task.id, host=self._host)
-        self._said.say(note)
+        self._note(trouble.message, running, time.time())
+
+    def _note(self, message: str, running: Running, when: float) -> None:
+        self._said.say(ev.Noted(time=when, message=message, task=running.task.id, host=self._host))
 
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
         running.started.set()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from phalanx.runtime.boot.phalanx_life import Line
     from phalanx.runtime.boot.phalanx_steps import Deeds, Steps
 
 _IMPORTLIB = "<frozen importlib._bootstrap_external>"  # Python leaves its frames out of tracebacks
@@ -20,6 +21,19 @@ _SCHEDULED = object()  # for the closures that a ParameterServer coordinator han
 
 #: The exit code of a program that was asked to end and has saved (128 + SIGTERM).
 LEFT = 143
+
+
+def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
+    """Put the parts together: the two modules are phalanx_steps and phalanx_stop, which nothing can import later."""
+    steps = steps_module.Steps(line)
+    stop = stop_module.Stop(line, steps)
+    steps.on_first = stop.arm
+
+    def on_end() -> None:
+        line.finish()
+        stop.finish()
+
+    install(steps, steps_module.Deeds(steps, absolute), on_end)
 
 
 def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> None:

@@ -86,8 +86,7 @@ class Steps:
             words[_LONGEST] = now - words[_STEPPED]
         self._paused = False
         words[_STEPPED] = now
-        if count > words[_STEPS]:
-            words[_STEPS] = count
+        words[_STEPS] = max(words[_STEPS], count)
         if not self._first_said:
             self._first_said = True
             self.line.say("first-step")

@@ -47,14 +47,13 @@ def _attach(files: "bytes | None") -> None:
         import phalanx_hooks  # type: ignore[import-not-found]  # as below
         import phalanx_life  # type: ignore[import-not-found]  # as below
         import phalanx_steps  # type: ignore[import-not-found]  # as below
+        import phalanx_stop  # type: ignore[import-not-found]  # as below
 
-        for name in ("phalanx_hooks", "phalanx_life", "phalanx_steps"):
+        for name in ("phalanx_hooks", "phalanx_life", "phalanx_steps", "phalanx_stop"):
             del sys.modules[name]
         line = phalanx_life.attach(files)
         if line is not None:
-            steps = phalanx_steps.Steps(line)
-            deeds = phalanx_steps.Deeds(steps, phalanx_hooks.absolute)
-            phalanx_hooks.install(steps, deeds, line.finish)
+            phalanx_hooks.ride(line, phalanx_steps, phalanx_stop)
     except Exception:  # noqa: BLE001 - see above
         return
 
