@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import phalanx.runtime.boot
+from phalanx.agent.life import Life
 from phalanx.agent.standby import Standby, boot_env
 from phalanx.script.imports import imports_of
 
@@ -33,7 +34,34 @@ def plain(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str,
 
 def cold(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, str], cwd: Path) -> Outcome:
     whole = {**env, **identity}
-    return _finish(_popen(argv, {**whole, **boot_env(whole, BOOT)}, cwd))
+    with riding(argv, env={**whole, **boot_env(whole, BOOT)}, cwd=cwd) as (process, _):
+        return _finish(process)
+
+
+@contextmanager
+def riding(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[subprocess.Popen[bytes], Life]]:
+    """A start with a life line; ended, if it has not, when the block is. `env` holds boot_env already."""
+    life = Life()
+    with _placed(life.fds):
+        process = _popen(argv, {**env, **life.env()}, cwd, tuple(life.fds))
+    life.started()
+    try:
+        yield process, life
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+        life.close()
+
+
+@contextmanager
+def _placed(fds: Mapping[int, int]) -> Iterator[None]:
+    """The files at the numbers they have in the child."""
+    for number, fd in fds.items():
+        os.dup2(fd, number, inheritable=True)
+    yield
+    for number in fds:
+        os.close(number)
 
 
 def standby(argv: Sequence[str], *, env: Mapping[str, str], identity: Mapping[str, str], cwd: Path) -> Outcome:
@@ -48,17 +76,17 @@ def waiting(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, imports: Sequence[str] | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], Standby]]:
     """A standby of `argv` on its way; ended, if it has not, when the block is."""
-    one = Standby(boot=BOOT, imports=imports_of(argv, cwd) if imports is None else imports)
-    for number, fd in one.fds.items():
-        os.dup2(fd, number, inheritable=True)
-    process = _popen(argv, {**env, **one.env(env)}, cwd, tuple(one.fds))
-    for number in one.fds:
-        os.close(number)
+    one, life = Standby(boot=BOOT, imports=imports_of(argv, cwd) if imports is None else imports), Life()
+    files = {**one.fds, **life.fds}
+    with _placed(files):
+        process = _popen(argv, {**env, **one.env(env), **life.env()}, cwd, tuple(files))
     one.started()
+    life.started()
     try:
         yield process, one
     finally:
         one.discard()
+        life.close()
         if process.poll() is None:
             process.kill()
         process.communicate()
