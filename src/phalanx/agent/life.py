@@ -145,7 +145,7 @@ class Life:
             size = now
         text = os.pread(self._memory, size, inside.SIZE)
         try:
-            path.write_bytes(text)
+            path.write_bytes(text)  # noqa: ASYNC240 - a few kilobytes, once
         except OSError:
             return False
         return same >= _SAME
@@ -187,7 +187,6 @@ class Life:
         if self._map is not None:
             self._map.close()
             self._map = None
-
 
     def __del__(self) -> None:
         """Nobody can look at it any more."""

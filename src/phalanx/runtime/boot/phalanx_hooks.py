@@ -26,7 +26,7 @@ LEFT = 143
 def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
     """Put the parts together: the two modules are phalanx_steps and phalanx_stop, which nothing can import later."""
     steps = steps_module.Steps(line)
-    stop = stop_module.Stop(line, steps)
+    stop = stop_module.Stop(line, steps, absolute)
     steps.on_first = stop.arm
 
     def on_end() -> None:

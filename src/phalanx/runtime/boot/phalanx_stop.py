@@ -1,4 +1,4 @@
-"""A graceful stop: all workers of a MultiWorkerMirroredStrategy leave before the same step, and what was reached is kept.
+"""A graceful stop: all workers of a MultiWorkerMirroredStrategy leave before the same step, and nothing is lost.
 
 SIGTERM to any of them is enough, from us or from whoever takes a host away. TensorFlow itself swallows it (facts §5); a
 handler holds only when it is installed after the strategy was made, so this one comes with the first step, and only
@@ -14,6 +14,7 @@ import sys
 
 TYPE_CHECKING = False  # as in phalanx_standby
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
     from typing import Any
 
@@ -35,13 +36,13 @@ _FITS = ("keras.src.backend.tensorflow.trainer", "tf_keras.src.engine.training")
 class Stop:
     """One process's part in it."""
 
-    def __init__(self, line: "Line", steps: "Steps") -> None:
-        """Nothing happens before the first step."""
+    def __init__(self, line: "Line", steps: "Steps", absolute: "Callable[[Any], str]") -> None:
+        """Nothing happens before the first step. `absolute`: makes of a program's path one for everybody."""
         import _signal  # type: ignore[import-not-found]  # `signal` would load enum
         import _thread
 
         self._signal, self._thread = _signal, _thread
-        self._line, self._steps = line, steps
+        self._line, self._steps, self._absolute = line, steps, absolute
         self._context: "Any" = None
         self._me, self._all = "", [""]
         self._at: "int | None" = None
@@ -49,7 +50,7 @@ class Stop:
 
     def arm(self) -> None:
         """After the first step, in the main thread: take SIGTERM where nobody else has."""
-        context = sys.modules["tensorflow.python.eager.context"].context()  # type: ignore[attr-defined]  # TensorFlow's
+        context = sys.modules["tensorflow.python.eager.context"].context()
         service, server = context.coordination_service, context._collective_ops_server_def  # noqa: SLF001
         if service is None or server is None or self._signal.getsignal(self._signal.SIGTERM) != self._signal.SIG_DFL:
             return
@@ -110,7 +111,9 @@ class Stop:
             return False
         about = {"step": self._line.words[_STEPS], "peers": len(self._all)}
         try:
-            self._line.say("stopping", saved=_save(), agreed=int(self._at is not None), **about)
+            saved = _save()
+            saved = saved and self._absolute(saved)
+            self._line.say("stopping", saved=saved, agreed=int(self._at is not None), **about)
         except Exception as wrong:  # noqa: BLE001 - it leaves all the same
             self._line.say("stopping", saved="", agreed=int(self._at is not None), wrong=repr(wrong)[:500], **about)
         return True
@@ -129,7 +132,7 @@ def _save() -> str:
     A callback that saves within epochs saves once more. One that saves at their ends keeps what it has, since that is
     what a new start goes on from exactly; the state of this moment then goes into the task's folder.
     """
-    frame: "FrameType | None" = sys._getframe()
+    frame: "FrameType | None" = sys._getframe()  # noqa: SLF001 - `inspect` is not to be loaded here
     while frame is not None and not (frame.f_code.co_name == "fit" and frame.f_globals.get("__name__") in _FITS):
         frame = frame.f_back
     if frame is None:
@@ -150,7 +153,7 @@ def _save() -> str:
         path = os.path.join(folder, "model.weights.h5")
         model.save_weights(path)  # with the optimizer's
         return path
-    checkpoint = sys.modules["tensorflow.python.checkpoint.checkpoint"].Checkpoint  # type: ignore[attr-defined]
+    checkpoint = sys.modules["tensorflow.python.checkpoint.checkpoint"].Checkpoint
     return str(checkpoint(model=model, optimizer=model.optimizer).write(os.path.join(folder, "model")))
 
 
