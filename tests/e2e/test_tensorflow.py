@@ -38,7 +38,7 @@ def test_workers_train_one_model_on_digits(here, workers):
 
 def test_a_worker_killed_in_mid_run_is_named_and_the_other_is_its_victim(here):
     """Must show 3."""
-    launcher = here.start("run", "--workers", 2, DIGITS, "--epochs", 500)
+    launcher = here.start("run", "--workers", 2, "--max-restarts", 0, DIGITS, "--epochs", 500)
     wait_for(lambda: "epoch 2/" in here.said("worker:0"), "two epochs")
     pid = here.event("task-started", task="worker:1")["pid"]
     struck = time.time()

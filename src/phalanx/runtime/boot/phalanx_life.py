@@ -93,8 +93,8 @@ def _quoted(text: str) -> str:
             out.append(letter)
             continue
         units = letter.encode("utf-16", "surrogatepass")[2:]  # this machine's order: the one that loads no codec
-        for place in range(0, len(units), 2):
-            out.append(f"\\u{int.from_bytes(units[place : place + 2], sys.byteorder):04x}")
+        pairs = (units[place : place + 2] for place in range(0, len(units), 2))
+        out.extend(f"\\u{int.from_bytes(pair, sys.byteorder):04x}" for pair in pairs)
     return '"' + "".join(out) + '"'
 
 

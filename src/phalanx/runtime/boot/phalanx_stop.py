@@ -51,7 +51,7 @@ class Stop:
     def arm(self) -> None:
         """After the first step, in the main thread: take SIGTERM where nobody else has."""
         context = sys.modules["tensorflow.python.eager.context"].context()
-        service, server = context.coordination_service, context._collective_ops_server_def  # noqa: SLF001
+        service, server = context.coordination_service, context._collective_ops_server_def  # noqa: SLF001 - TF's
         if service is None or server is None or self._signal.getsignal(self._signal.SIGTERM) != self._signal.SIG_DFL:
             return
         jobs = [(job.name, job.num_tasks) for job in service.coordinated_job_list]
