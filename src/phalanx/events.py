@@ -46,6 +46,8 @@ class HostJoined(Event):
     gpus: int
     memory: int
     agent_pid: int
+    #: Which agent process it is: a lead that takes over knows it again by that.
+    instance: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -338,15 +340,19 @@ class Record:
     seq: int
     epoch: int
     event: Event
+    #: The host whose agent told it, and that agent's own number for it: what a later lead need not be told again.
+    told: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """One line of `events.jsonl`."""
-        return {"seq": self.seq, "epoch": self.epoch, **event_to_json(self.event)}
+        told = {} if self.told is None else {"told": list(self.told)}
+        return {"seq": self.seq, "epoch": self.epoch, **told, **event_to_json(self.event)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Record:
         """Read a line back. Raises WireError."""
-        return cls(seq=data.get("seq", 0), epoch=data.get("epoch", 0), event=event_from_json(data))
+        told = from_wire(tuple[int, int], data["told"], "told") if "told" in data else None
+        return cls(seq=data.get("seq", 0), epoch=data.get("epoch", 0), event=event_from_json(data), told=told)
 
 
 def event_to_json(event: Event) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from phalanx.events import RunEnded
+from phalanx.lead.lead import DeposedError
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import Poll, encode
 from phalanx.protocol.signing import SIGNATURE, TOLERANCE, Gate, RefusedError, RunKey, sign_answer, sign_request
-from phalanx.protocol.transport import Answer
+from phalanx.protocol.transport import Answer, LeadSilentError
 from simulated import AppTransport, World, outline, virtual_clock
 
 pytestmark = pytest.mark.looptime
@@ -89,14 +91,17 @@ async def test_a_lead_of_a_lower_epoch_gives_no_orders():
 
     client = LeadClient(OldLead(), key, clock=virtual_clock)
     client.epoch = 2
-    with pytest.raises(RefusedError, match="epoch 1 gave an order; epoch 2 rules"):
+    with pytest.raises(LeadSilentError, match="epoch 1 answered; epoch 2 rules"):
         await client.orders(POLL)
 
 
 async def test_a_lead_learns_from_an_agent_that_its_epoch_is_over():
     world = World(outline())
     answer = await AppTransport(world.asgi).call("POST", "/v1/orders", signed(world.key, epoch=2), b"{}")
-    assert (answer.status, b"2 rules" in answer.body) == (403, True)
+    assert (answer.status, b"2 rules" in answer.body) == (410, True)
+    with pytest.raises(DeposedError):
+        await world.lead.run_until_ended()
+    assert world.said(RunEnded) == []
 
 
 async def test_an_answer_that_the_lead_did_not_sign_is_not_believed():

@@ -15,11 +15,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from phalanx.errors import PhalanxError
-from phalanx.lead.lead import Lead
+from phalanx.lead.lead import DeposedError, Lead
 from phalanx.plan.wire import WireError
+from phalanx.protocol.client import DEPOSED, JOIN_AGAIN
 from phalanx.protocol.messages import Join, Poll, Report, decode, encode
 from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, sign_answer
 from phalanx.protocol.transport import REQUEST_LIMIT
+
+_JOIN = "/v1/join"
 
 
 class App:
@@ -38,7 +41,7 @@ class App:
         return Starlette(
             routes=[
                 Route("/healthz", self._health, methods=["GET"]),
-                Route("/v1/join", self._agent(self._join), methods=["POST"]),
+                Route(_JOIN, self._agent(self._join), methods=["POST"]),
                 Route("/v1/orders", self._agent(self._orders), methods=["POST"]),
                 Route("/v1/events", self._agent(self._events), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
@@ -89,17 +92,25 @@ class App:
                 self._lead.check_epoch(epoch)
             except RefusedError as wrong:
                 return _plain(403, str(wrong))
+            except DeposedError as wrong:
+                return self._signed(request, DEPOSED, str(wrong).encode())
             try:
-                status, text = 200, encode(await serve(request, body))
+                if epoch < self._lead.epoch and request.url.path != _JOIN:
+                    status, text = JOIN_AGAIN, b"an earlier lead's: join again"
+                else:
+                    status, text = 200, encode(await serve(request, body))
             except RefusedError as wrong:
                 status, text = 403, str(wrong).encode()
             except WireError as wrong:
                 status, text = 400, str(wrong).encode()
-            nonce = request.headers[NONCE]
-            headers = sign_answer(self._key, nonce=nonce, status=status, body=text, epoch=self._lead.epoch)
-            return Response(text, status_code=status, headers=headers, media_type="application/json")
+            return self._signed(request, status, text)
 
         return route
+
+    def _signed(self, request: Request, status: int, body: bytes) -> Response:
+        nonce = request.headers[NONCE]
+        headers = sign_answer(self._key, nonce=nonce, status=status, body=body, epoch=self._lead.epoch)
+        return Response(body, status_code=status, headers=headers, media_type="application/json")
 
     # For people ----------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,19 @@ from typing import Any, TypeVar
 from phalanx.errors import ProtocolError
 from phalanx.protocol.messages import Join, Joined, Orders, Poll, Report, Taken, decode, encode
 from phalanx.protocol.signing import NONCE, RefusedError, RunKey, check_answer, sign_request
-from phalanx.protocol.transport import Transport
+from phalanx.protocol.transport import LeadSilentError, Transport
 
 T = TypeVar("T")
 
-_OK = 200
+_OK, _REFUSED = 200, 403
+#: The answer to an agent that has joined an earlier lead only.
+JOIN_AGAIN = 409
+#: The answer of a lead that learns from the question that another one has taken over.
+DEPOSED = 410
+
+
+class NewLeadError(ProtocolError):
+    """A lead of a later epoch has taken over, and wants this agent to join again."""
 
 
 class LeadClient:
@@ -42,7 +50,11 @@ class LeadClient:
         answer = await self._transport.call("POST", path, headers, body)
         epoch = check_answer(self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body)
         if epoch < self.epoch:
-            raise RefusedError(f"a lead of epoch {epoch} gave an order; epoch {self.epoch} rules")
+            raise LeadSilentError(f"a lead of epoch {epoch} answered; epoch {self.epoch} rules")
+        if answer.status == JOIN_AGAIN:  # another call may have joined it meanwhile
+            raise NewLeadError(f"the lead of epoch {epoch} has taken over")
+        if answer.status == _REFUSED:
+            raise RefusedError(f"the lead refused {path}: {answer.body.decode(errors='replace')}")
         if answer.status != _OK:
             raise ProtocolError(f"the lead refused {path}: {answer.body.decode(errors='replace')}")
         self.epoch = epoch
