@@ -23,6 +23,7 @@ from phalanx.plan.host import Host
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
 from phalanx.protocol.signing import RefusedError, RunKey
+from phalanx.protocol.steady import SteadyClock
 from phalanx.protocol.transport import HttpTransport
 
 #: Seconds without a lead after which a host ends its tasks: nobody would ever tell it to.
@@ -79,7 +80,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         pid=os.getpid(),
     )
     address, _, port = config["lead"].rpartition(":")
-    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]))
+    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]), clock=SteadyClock())
     tasks = Tasks(
         host=host.id,
         folder=Path(host.folder),

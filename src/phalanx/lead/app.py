@@ -17,9 +17,9 @@ from starlette.routing import Route
 from phalanx.errors import PhalanxError
 from phalanx.lead.lead import DeposedError, Lead
 from phalanx.plan.wire import WireError
-from phalanx.protocol.client import DEPOSED, JOIN_AGAIN
+from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
 from phalanx.protocol.messages import Join, Poll, Report, decode, encode
-from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, sign_answer
+from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, sign_answer
 from phalanx.protocol.transport import REQUEST_LIMIT
 
 _JOIN = "/v1/join"
@@ -90,6 +90,8 @@ class App:
                     request.headers, method=request.method, path=request.url.path, body=body, now=self._clock()
                 )
                 self._lead.check_epoch(epoch)
+            except StaleError:
+                return self._signed(request, STALE, f"{self._clock():.3f}".encode())
             except RefusedError as wrong:
                 return _plain(403, str(wrong))
             except DeposedError as wrong:

@@ -18,6 +18,7 @@ from phalanx.lead.lead import DeposedError, Lead
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
+from phalanx.protocol.steady import SteadyClock
 from phalanx.states import RunState
 
 #: The exit code of a lead that another one has replaced: it wants no successor of its own.
@@ -56,10 +57,12 @@ def main(config_fd: int, listen_fd: int) -> int:
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     keeper = Keeper(Path(config.folder))
-    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper, past=keeper.past())
+    past = keeper.past()
+    clock = SteadyClock(not_before=past.heard)
+    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper, past=past, clock=clock)
     address, port = listener.getsockname()[:2]
     hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
-    app = App(lead, RunKey.from_hex(config.key), hosts=hosts).asgi()
+    app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(
         uvicorn.Config(
             app,

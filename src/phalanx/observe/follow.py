@@ -115,12 +115,24 @@ def _full(folder: RunFolder) -> bool:
         return False
 
 
-def lost(state: RunState, reason: str, now: float) -> RunState:
-    """The state of a run that nobody leads any more. Nothing of it is written down: its records stay as they are."""
+def lost(state: RunState, reason: str, otherwise: float) -> RunState:
+    """The state of a run that nobody leads any more. Nothing of it is written down: its records stay as they are.
+
+    It ended when something was last heard of it, whoever asks and whenever; `otherwise` where nothing ever was.
+    """
     cause = f"nobody wrote how it ended: {reason}"
+    now = _last_heard(state) or otherwise
     end = RunEnded(time=now, outcome=RunPhase.LOST.value, exit_code=_PLACE_FAILED, cause=cause)
     tasks = {
-        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST)
+        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST, ended=now)
         for name, task in state.tasks.items()
     }
     return dataclasses.replace(state, phase=RunPhase.LOST, ended=now, end=end, tasks=tasks)
+
+
+def _last_heard(state: RunState) -> float:
+    """In Unix seconds; 0 for a run without events."""
+    times = [state.started, state.bound or 0.0]
+    for task in state.tasks.values():
+        times += [time or 0.0 for time in (task.started, task.listening, task.stepped, task.ended)]
+    return max(times)

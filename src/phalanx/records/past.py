@@ -20,6 +20,8 @@ class Past:
     plan: Plan | None = None
     #: By host: events of its agent up to this number are in the records.
     taken: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    #: When the last lead spoke last, in Unix seconds: its successor's clock is not behind that.
+    heard: float = 0.0
     #: Bytes of a record that the last lead was killed in the middle of.
     dropped: int = 0
 
@@ -27,9 +29,12 @@ class Past:
 def past_of(records: Iterable[Record], plan: Plan | None) -> Past:
     """The past as these records tell it. A plan that is not of the newest generation bound is none."""
     taken: dict[int, int] = {}
+    heard = 0.0
 
     def counted() -> Iterable[Record]:
+        nonlocal heard
         for record in records:
+            heard = heard if record.told else max(heard, record.event.time)
             if isinstance(record.event, HostJoined):
                 taken[record.event.host] = 0  # another agent of that host counts anew
             elif record.told is not None:
@@ -38,7 +43,8 @@ def past_of(records: Iterable[Record], plan: Plan | None) -> Past:
             yield record
 
     state = fold_on(RunState(), counted())
-    return Past(state=state, plan=plan if plan and plan.generation == state.generation else None, taken=taken)
+    newest = plan if plan and plan.generation == state.generation else None
+    return Past(state=state, plan=newest, taken=taken, heard=heard)
 
 
 def read_past(folder: RunFolder) -> Past:
