@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from phalanx.observe.follow import lost
+from phalanx.observe.follow import last_sign, lost
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.lastwords import last_lines
@@ -25,7 +25,7 @@ def standing(entry: Entry) -> RunState:
     if state.phase.terminal or leads(entry):
         return state
     state = read_state(entry.files)  # it may have ended between the two looks
-    return state if state.phase.terminal else lost(state, _why(entry), entry.created)
+    return state if state.phase.terminal else lost(state, _why(entry), last_sign(entry.files, state) or entry.created)
 
 
 def leads(entry: Entry) -> bool:
