@@ -210,6 +210,8 @@ class SimulatedAgent:
         elif order.kind == "go":
             self._told -= {task.id for task in self._prepared.tasks}
             for task in self._prepared.tasks:
+                if order.ids and task.id not in order.ids:
+                    continue
                 self.tasks[task.id] = (order.generation, task.attempt)
                 about = self.about(task.id)
                 self.link.say(ev.TaskStarted(time=virtual_clock(), **about, pid=1))

@@ -20,6 +20,10 @@ def running(state: RunState) -> bool:
     return state.phase is RunPhase.RUNNING
 
 
+def back(world: World) -> bool:
+    return running(world.lead.state) and world.lead.state.tasks[TaskId("worker", 1)].attempt == 2
+
+
 def whole(world: World) -> None:
     """What must hold of the records of any run, however many leads have written them."""
     records = world.records.records
@@ -131,6 +135,26 @@ async def test_a_group_that_is_being_started_again_comes_back_under_the_next_lea
         world.exit(name)
     state = await over
     assert (state.phase, state.generation, len(state.past)) == (RunPhase.SUCCEEDED, 2, 1)
+    whole(world)
+
+
+@pytest.mark.parametrize("after", range(14, 20))
+async def test_a_task_that_comes_back_alone_is_started_once_at_whatever_record_the_lead_dies(after):
+    world = World(outline(workers=2, chief=True, ps=1, policies=Policies(restart=Restart(max=3))))
+    world.start()
+    await world.until(running)
+    world.lead_dies_after(after)
+    world.exit("worker:1", signal=9)
+    await world.until(lambda _: world.records.dead or back(world))
+    world.lead_dies()
+    await asyncio.sleep(0.3)
+    over = world.takes_over()
+    await world.until(lambda state: running(state) and state.tasks[TaskId("worker", 1)].attempt == 2)
+    world.exit("chief:0")
+    state = await over
+    assert state.phase is RunPhase.SUCCEEDED
+    starts = [order for agent in world.agents for order in agent.orders if order.kind == "go"]
+    assert len(starts) == 2
     whole(world)
 
 

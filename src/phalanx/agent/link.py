@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phalanx.agent.outbox import Outbox
+from phalanx.agent.repeats import Repeats
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
@@ -18,10 +19,6 @@ from phalanx.protocol.transport import LeadSilentError
 
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
-
-
-#: Kinds of orders that an agent carries out once a generation.
-_ONCE = frozenset({"prepare", "go"})
 
 
 class LeadGoneError(ProtocolError):
@@ -35,8 +32,8 @@ class HostBrokenError(ProtocolError):
 class Link:
     """One agent's conversation. `obey` is called with each order once, in order.
 
-    A lead that has taken over does not know what its predecessor had ordered, and says all of it again: to prepare and
-    to go are passed on once a generation.
+    A lead that has taken over does not know what its predecessor had ordered, and says all of it again: what was
+    carried out already is not passed on.
     """
 
     def __init__(
@@ -57,7 +54,7 @@ class Link:
         self._polling = False  # a poll is open, so what it could have said needs a request of its own
         self._news = asyncio.Event()
         self._after = 0
-        self._obeyed: dict[str, int] = {}  # by kind: the newest generation it was passed on for
+        self._repeats = Repeats()
         self._joining = asyncio.Lock()
         self._answered = clock()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -99,15 +96,9 @@ class Link:
                 self._after = order.seq
                 if order.kind == "leave":
                     return
-                if not self._is_repeated(order):
-                    self._obey(order)
-
-    def _is_repeated(self, order: Order) -> bool:
-        if order.kind not in _ONCE:
-            return False
-        before = self._obeyed.get(order.kind, 0)
-        self._obeyed[order.kind] = max(before, order.generation)
-        return order.generation <= before
+                new = self._repeats.new_of(order)
+                if new is not None:
+                    self._obey(new)
 
     async def _call_join(self) -> Joined:
         about = dataclasses.replace(self._join, prepared=self._prepared, next_ports=self._next_ports)

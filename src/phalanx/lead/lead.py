@@ -12,6 +12,7 @@ from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.errors import PhalanxError, PlaceError, ProtocolError
 from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders, stop_orders
 from phalanx.lead.mailbox import Mailbox
+from phalanx.lead.opening import joined_event, started_event
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
@@ -122,19 +123,7 @@ class Lead:
         if before is not None:
             self._take_over(mailbox)
             return
-        self._say(
-            ev.HostJoined(
-                time=now,
-                host=host.id,
-                name=host.name,
-                address=host.address,
-                cpus=host.cpus,
-                gpus=host.gpus,
-                memory=host.memory,
-                agent_pid=message.pid,
-                instance=message.instance,
-            )
-        )
+        self._say(joined_event(message, now))
 
     def _take_over(self, mailbox: Mailbox) -> None:
         """Tell an agent of an earlier lead again what holds now: it knows by itself what it has done of that."""
@@ -207,18 +196,7 @@ class Lead:
     async def run_until_ended(self) -> RunState:
         """Lead the run to its end, tell the agents to leave, and return how it ended. Raises DeposedError."""
         if not self.state.phase.terminal:
-            self._say(
-                ev.RunStarted(
-                    time=self._clock(),
-                    run=self.run,
-                    name=self.outline.name,
-                    tasks=self.outline.tasks(),
-                    strategy=self.outline.strategy.value,
-                    hosts=self.outline.hosts,
-                    leader=self.outline.leader,
-                    must_listen=self.outline.must_listen,
-                )
-            )
+            self._say(started_event(self.outline, self.run, self._clock()))
             if self._past.dropped:
                 message = f"half a record, {self._past.dropped} bytes, was cut off with the lead that wrote it"
                 self._say(ev.Noted(time=self._clock(), message=message))
@@ -323,6 +301,7 @@ class Lead:
         if plan is None or self.state.stop is not None:
             return
         due = {task.id: task.attempt for task in self._unordered() if task.due is not None and task.due <= now}
+        due = {task: attempt for task, attempt in due.items() if self.state.tasks[task].host in self._mailboxes}
         self._attempted |= {(plan.generation, task, attempt) for task, attempt in due.items()}
         for host, orders in attempt_orders(plan, due).items() if due else ():
             for order in orders:
