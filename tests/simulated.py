@@ -126,6 +126,7 @@ class AppTransport:
         losing.cancel()
         if lost.is_set():
             serving.cancel()
+            serving.add_done_callback(_forget)
             raise LeadSilentError("the lead has died")
         try:
             serving.result()
@@ -136,6 +137,12 @@ class AppTransport:
             raise LeadSilentError("cut")
         self.bytes += len(content)
         return Answer(status=status, headers=found, body=content)
+
+
+def _forget(task: asyncio.Future) -> None:
+    """What a killed process would have raised, nobody hears."""
+    if not task.cancelled():
+        task.exception()
 
 
 class SimulatedAgent:
@@ -247,6 +254,7 @@ class World:
         """kill -9: it writes no word more, and every open request breaks off."""
         assert self.leading is not None
         self.leading.cancel()
+        self.leading.add_done_callback(_forget)
         self.records = MemoryRecords.after(self.records)
         for agent in self.agents:
             agent.transport.lose_lead()
