@@ -8,14 +8,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from phalanx import events as ev
+from phalanx.decide.elastic import can_start
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
-from phalanx.errors import PhalanxError, PlaceError
+from phalanx.errors import InputError, PhalanxError, PlaceError
 from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders
 from phalanx.lead.mailbox import Mailbox
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
+from phalanx.plan.size import elastic_of, resized
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
@@ -86,9 +88,10 @@ class Lead:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
         host = message.host
         known = self._mailboxes.get(host.id)
-        if known is not None and known.join.instance != message.instance:
+        returns = known is not None and known.join.instance != message.instance
+        if returns and self.state.hosts[host.id].living:
             raise RefusedError(f"host {host.id} has an agent already")
-        if known is None:
+        if known is None or returns:
             now = self._clock()
             self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=LEASE)
             self._say(
@@ -143,6 +146,18 @@ class Lead:
         if self.state.stop is None or (hard and not self.state.stop.hard):
             self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
 
+    def request_scale(self, workers: int, *, by: str) -> None:
+        """Somebody wants so many workers from now on. Raises InputError where the job does not take them."""
+        elastic = self.state.elastic
+        if elastic is None:
+            raise InputError("only workers of MultiWorkerMirroredStrategy can be scaled", hint="docs/concepts/elastic")
+        if not elastic.fewest <= workers <= elastic.most:
+            raise InputError(
+                f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
+                hint="say --min-workers and --max-workers (roles.worker.min, max) when you start it",
+            )
+        self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
+
     def lose(self, host: int, reason: str) -> None:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
         if host in self._mailboxes:
@@ -166,6 +181,7 @@ class Lead:
                 strategy=self.outline.strategy.value,
                 hosts=self.outline.hosts,
                 leader=self.outline.leader,
+                elastic=elastic_of(self.outline),
                 must_listen=self.outline.must_listen,
             )
         )
@@ -211,11 +227,11 @@ class Lead:
 
     def _bind_when_complete(self) -> None:
         living = self._living()
-        if not self._generation_is_due() or self.state.stop or len(living) < self.outline.hosts:
+        if not self._generation_is_due() or self.state.stop or not can_start(self.state):
             return
         hosts = [mailbox.host() for mailbox in living.values()]
         try:
-            self.plan = bind(self.outline, hosts, run=self.run, generation=self.state.generation + 1)
+            self.plan = bind(self._outline_for(len(hosts)), hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
             self._fail_to_bind(wrong)
             return
@@ -224,10 +240,18 @@ class Lead:
         for host, order in prepare_orders(self.plan).items():
             self._mailboxes[host].put(order)
 
+    def _outline_for(self, hosts: int) -> Outline:
+        """The job in the size that these hosts take."""
+        size = self.state.elastic.size(hosts, self.state.asked) if self.state.elastic else None
+        return self.outline if size is None else resized(self.outline, size)
+
     def _generation_is_due(self) -> bool:
+        """The first one waits for every host, and with fewer than all of them until the start deadline."""
         restart = self.state.restart
         if restart is None:
-            return self.state.phase is RunPhase.JOINING
+            late = self._clock() >= self.state.started + self.outline.policies.health.start
+            complete = len(self._living()) >= self.outline.hosts or late
+            return self.state.phase is RunPhase.JOINING and complete
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:
