@@ -150,7 +150,9 @@ class Lead:
         """Somebody wants so many workers from now on. Raises InputError where the job does not take them."""
         elastic = self.state.elastic
         if elastic is None:
-            raise InputError("only workers of MultiWorkerMirroredStrategy can be scaled", hint="docs/concepts/elastic")
+            raise InputError(
+                "only workers of MultiWorkerMirroredStrategy can be scaled", hint="start it again in the size you want"
+            )
         if not elastic.fewest <= workers <= elastic.most:
             raise InputError(
                 f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
