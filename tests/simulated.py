@@ -148,7 +148,7 @@ def _forget(task: asyncio.Future) -> None:
 class SimulatedAgent:
     """An agent whose tasks are a script of what happens to them."""
 
-    def __init__(self, world: World, number: int, *, ports: int = 64) -> None:
+    def __init__(self, world: World, number: int, *, ports: int = 64, instance: str = "i") -> None:
         self.world, self.number = world, number
         self.transport = AppTransport(world.asgi)
         self.orders: list[Order] = []
@@ -161,7 +161,7 @@ class SimulatedAgent:
             address=f"10.0.{number // 256}.{number % 256}",
             ports=self.ports,
         )
-        join = Join(version=VERSION, run=world.run, instance=f"i{number}", host=host, pid=1000 + number)
+        join = Join(version=VERSION, run=world.run, instance=f"{instance}{number}", host=host, pid=1000 + number)
         self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
         self.tasks: dict[TaskId, tuple[int, int]] = {}  # generation and attempt of what runs
         self.dead = False
@@ -275,6 +275,13 @@ class World:
         self.leading = asyncio.ensure_future(self.lead.run_until_ended())
         return self.leading
 
+    def come(self, number: int) -> SimulatedAgent:
+        """A host joins: a new one, or one that had been lost comes back as another process."""
+        agent = SimulatedAgent(self, number, instance="again")
+        self.agents[number:] = [agent, *self.agents[number + 1 :]]
+        agent.start()
+        return agent
+
     def agent_of(self, task: TaskId) -> SimulatedAgent:
         host = self.lead.state.tasks[task].host
         assert host is not None
@@ -305,13 +312,25 @@ def outline(
     ps: int = 0,
     evaluator: int = 0,
     hosts: int = 1,
+    fewest: int | None = None,
+    most: int | None = None,
     policies: Policies | None = None,
 ) -> Outline:
     """A small job."""
     counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": evaluator}
     return Outline(
         name="job",
-        roles=tuple(Role(type=kind, count=n, command=("python", "train.py")) for kind, n in counts.items() if n),
+        roles=tuple(
+            Role(
+                type=kind,
+                count=n,
+                command=("python", "train.py"),
+                min=fewest if kind == "worker" else None,
+                max=most if kind == "worker" else None,
+            )
+            for kind, n in counts.items()
+            if n
+        ),
         strategy=Strategy.PS if ps else Strategy.MWMS,
         cwd="/work",
         hosts=hosts,

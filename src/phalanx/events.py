@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from phalanx.names import TaskId
+from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
 
 
@@ -31,6 +32,8 @@ class RunStarted(Event):
     strategy: str
     hosts: int
     leader: TaskId | None = None
+    #: The range of its workers, where their number may change.
+    elastic: Elastic | None = None
     #: Whether a task of the cluster that does not listen by the start deadline fails the run.
     must_listen: bool = False
 
@@ -272,6 +275,25 @@ class Resumed(Event):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ScaleRequested(Event):
+    """Somebody wants so many workers from now on."""
+
+    by: str
+    workers: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ResizeOrdered(Event):
+    """The group stops, saves, and starts again with another number of workers."""
+
+    #: The generation that is stopped for it.
+    generation: int
+    before: int
+    workers: int
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LeaderSucceeded(Event):
     """Chief, else worker 0, has exited 0: the job has succeeded, whatever others do now."""
 
@@ -325,6 +347,8 @@ EVENTS: dict[str, type[Event]] = {
         RestartOrdered,
         TaskGivenUp,
         Resumed,
+        ScaleRequested,
+        ResizeOrdered,
         LeaderSucceeded,
         Noted,
         RunEnded,

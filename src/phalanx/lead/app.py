@@ -46,6 +46,7 @@ class App:
                 Route("/v1/events", self._agent(self._events), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
+                Route("/v1/scale", self._person(self._scale), methods=["POST"]),
                 Route("/v1/lost", self._person(self._lost), methods=["POST"]),
             ]
         )
@@ -119,12 +120,27 @@ class App:
     async def _run(self, request: Request, body: bytes) -> Any:
         del request, body
         state = self._lead.state
-        return {"run": self._lead.run, "phase": state.phase.value, "epoch": self._lead.epoch, "seq": state.seq}
+        return {
+            "run": self._lead.run,
+            "phase": state.phase.value,
+            "epoch": self._lead.epoch,
+            "seq": state.seq,
+            "hosts": {str(host.id): host.living for host in state.hosts.values()},
+        }
 
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
         self._lead.request_stop(by=str(data.get("by", "somebody")), hard=data.get("hard", False) is True)
+        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
+    async def _scale(self, request: Request, body: bytes) -> Any:
+        del request
+        data = _object(body)
+        if type(data.get("workers")) is not int:
+            message = "workers: a number wanted"
+            raise WireError(message)
+        self._lead.request_scale(data["workers"], by=str(data.get("by", "somebody")))
         return {"run": self._lead.run, "phase": self._lead.state.phase.value}
 
     async def _lost(self, request: Request, body: bytes) -> Any:
@@ -150,7 +166,7 @@ class App:
             except WireError as wrong:
                 return _plain(400, str(wrong))
             except PhalanxError as wrong:
-                return _plain(409, str(wrong))
+                return _plain(409, f"{wrong}\n{wrong.hint}" if wrong.hint else str(wrong))
 
         return route
 

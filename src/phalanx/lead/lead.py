@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from phalanx import events as ev
+from phalanx.decide.elastic import can_start
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
-from phalanx.errors import PhalanxError, PlaceError, ProtocolError
+from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
 from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders, stop_orders
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.opening import joined_event, started_event
@@ -17,6 +18,7 @@ from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
+from phalanx.plan.size import resized
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
@@ -105,22 +107,21 @@ class Lead:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
         host = message.host
         known = self._mailboxes.get(host.id)
-        if known is not None and known.join.instance != message.instance:
-            raise RefusedError(f"host {host.id} has an agent already")
-        if known is None:
+        if known is None or known.join.instance != message.instance:
             self._know(message)
         return Joined(epoch=self.epoch, lease=LEASE, taken=self._mailboxes[host.id].taken)
 
     def _know(self, message: Join) -> None:
-        """An agent's first word to this lead; perhaps not its first to the run."""
+        """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
-        if before is not None and before.joined.instance != message.instance:
+        same = before is not None and before.joined.instance == message.instance
+        if before is not None and before.living and not same:
             raise RefusedError(f"host {host.id} has an agent already")
-        if before is not None and not before.living:
+        if before is not None and not before.living and same:
             raise RefusedError(f"host {host.id} was given up: {before.lost}")
         mailbox = self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=LEASE)
-        if before is not None:
+        if same:
             self._take_over(mailbox)
             return
         self._say(joined_event(message, now))
@@ -179,6 +180,20 @@ class Lead:
         """Somebody wants the run to end. A second request may be harder, never softer."""
         if self.state.stop is None or (hard and not self.state.stop.hard):
             self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
+
+    def request_scale(self, workers: int, *, by: str) -> None:
+        """Somebody wants so many workers from now on. Raises InputError where the job does not take them."""
+        elastic = self.state.elastic
+        if elastic is None:
+            raise InputError(
+                "only workers of MultiWorkerMirroredStrategy can be scaled", hint="start it again in the size you want"
+            )
+        if not elastic.fewest <= workers <= elastic.most:
+            raise InputError(
+                f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
+                hint="say --min-workers and --max-workers (roles.worker.min, max) when you start it",
+            )
+        self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
 
     def lose(self, host: int, reason: str) -> None:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
@@ -249,11 +264,11 @@ class Lead:
 
     def _bind_when_complete(self) -> None:
         living = self._living()
-        if not self._generation_is_due() or self.state.stop or len(living) < self.outline.hosts:
+        if not self._generation_is_due() or self.state.stop or not can_start(self.state):
             return
         hosts = [mailbox.host() for mailbox in living.values()]
         try:
-            self.plan = bind(self.outline, hosts, run=self.run, generation=self.state.generation + 1)
+            self.plan = bind(self._outline_for(len(hosts)), hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
             self._fail_to_bind(wrong)
             return
@@ -262,10 +277,18 @@ class Lead:
         for host, order in prepare_orders(self.plan).items():
             self._mailboxes[host].put(order)
 
+    def _outline_for(self, hosts: int) -> Outline:
+        """The job in the size that these hosts take."""
+        size = self.state.elastic.size(hosts, self.state.asked) if self.state.elastic else None
+        return self.outline if size is None else resized(self.outline, size)
+
     def _generation_is_due(self) -> bool:
+        """The first one waits for every host, and with fewer than all of them until the start deadline."""
         restart = self.state.restart
         if restart is None:
-            return self.state.phase is RunPhase.JOINING
+            late = self._clock() >= self.state.started + self.outline.policies.health.start
+            complete = len(self._living()) >= self.outline.hosts or late
+            return self.state.phase is RunPhase.JOINING and complete
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:

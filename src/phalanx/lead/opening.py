@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from phalanx.events import HostJoined, RunStarted
 from phalanx.plan.outline import Outline
+from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
 
 
@@ -17,6 +18,7 @@ def started_event(outline: Outline, run: str, now: float) -> RunStarted:
         strategy=outline.strategy.value,
         hosts=outline.hosts,
         leader=outline.leader,
+        elastic=elastic_of(outline),
         must_listen=outline.must_listen,
     )
 
