@@ -18,6 +18,7 @@ from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join, Order
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.transport import Answer, LeadSilentError
+from phalanx.records.past import past_of
 from phalanx.states import RunState
 
 #: Where virtual time starts, in Unix seconds.
@@ -36,8 +37,20 @@ class MemoryRecords:
         self.records: list[ev.Record] = []
         self.plan: Plan | None = None
         self.report: RunState | None = None
+        self.limit: int | None = None
+        self.dead = False
+
+    @classmethod
+    def after(cls, dead: MemoryRecords) -> MemoryRecords:
+        """What a lead has left; nothing that it might still say is in it."""
+        made = cls()
+        made.records, made.plan = list(dead.records), dead.plan
+        return made
 
     def append(self, record: ev.Record) -> None:
+        if len(self.records) == self.limit:
+            self.dead = True
+            raise LeadSilentError("killed")
         self.records.append(record)
 
     def write_plan(self, plan: Plan) -> None:
@@ -54,19 +67,28 @@ class AppTransport:
     """Calls the lead's ASGI app straight; counts, and can be cut like a cable."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], host: str = "lead:1") -> None:
-        self.app, self.host = app, host
+        self.app: Callable[..., Awaitable[None]] | None = app
+        self.host = host
         self.requests = 0
         self.bytes = 0
         self.cut = False
-        self._cable = asyncio.Event()
+        self._cable, self._lost = asyncio.Event(), asyncio.Event()
 
     def break_off(self) -> None:
         """The process behind this end is dead: open requests hang up, and no new one comes."""
         self.cut = True
         self._cable.set()
 
+    def lose_lead(self) -> None:
+        """Nobody answers any more; who has asked learns that at once."""
+        self.app = None
+        self._lost.set()
+
+    def find_lead(self, app: Callable[..., Awaitable[None]]) -> None:
+        self.app, self._lost = app, asyncio.Event()
+
     async def call(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        if self.cut:
+        if self.cut or self.app is None:
             raise LeadSilentError("cut")
         self.requests += 1
         self.bytes += len(body)
@@ -98,17 +120,35 @@ class AppTransport:
             else:
                 content += message.get("body", b"")
 
-        await self.app(scope, receive, send)
+        lost = self._lost
+        serving, losing = asyncio.ensure_future(self.app(scope, receive, send)), asyncio.ensure_future(lost.wait())
+        await asyncio.wait({serving, losing}, return_when=asyncio.FIRST_COMPLETED)
+        losing.cancel()
+        if lost.is_set():
+            serving.cancel()
+            serving.add_done_callback(_forget)
+            raise LeadSilentError("the lead has died")
+        try:
+            serving.result()
+        except LeadSilentError:  # killed in the middle
+            self.lose_lead()
+            raise
         if self.cut:
             raise LeadSilentError("cut")
         self.bytes += len(content)
         return Answer(status=status, headers=found, body=content)
 
 
+def _forget(task: asyncio.Future) -> None:
+    """What a killed process would have raised, nobody hears."""
+    if not task.cancelled():
+        task.exception()
+
+
 class SimulatedAgent:
     """An agent whose tasks are a script of what happens to them."""
 
-    def __init__(self, world: World, number: int, *, ports: int = 64) -> None:
+    def __init__(self, world: World, number: int, *, ports: int = 64, instance: str = "i") -> None:
         self.world, self.number = world, number
         self.transport = AppTransport(world.asgi)
         self.orders: list[Order] = []
@@ -121,7 +161,7 @@ class SimulatedAgent:
             address=f"10.0.{number // 256}.{number % 256}",
             ports=self.ports,
         )
-        join = Join(version=VERSION, run=world.run, instance=f"i{number}", host=host, pid=1000 + number)
+        join = Join(version=VERSION, run=world.run, instance=f"{instance}{number}", host=host, pid=1000 + number)
         self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
         self.tasks: dict[TaskId, tuple[int, int]] = {}  # generation and attempt of what runs
         self.dead = False
@@ -177,6 +217,8 @@ class SimulatedAgent:
         elif order.kind == "go":
             self._told -= {task.id for task in self._prepared.tasks}
             for task in self._prepared.tasks:
+                if order.ids and task.id not in order.ids:
+                    continue
                 self.tasks[task.id] = (order.generation, task.attempt)
                 about = self.about(task.id)
                 self.link.say(ev.TaskStarted(time=virtual_clock(), **about, pid=1))
@@ -200,11 +242,45 @@ class World:
         self.lead = Lead(outline, run=run, epoch=1, records=self.records, clock=virtual_clock)
         self.asgi = App(self.lead, self.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
         self.agents = [SimulatedAgent(self, number) for number in range(outline.hosts)]
+        self.leading: asyncio.Task[RunState] | None = None
 
     def start(self) -> asyncio.Task[RunState]:
         for agent in self.agents:
             agent.start()
-        return asyncio.ensure_future(self.lead.run_until_ended())
+        self.leading = asyncio.ensure_future(self.lead.run_until_ended())
+        return self.leading
+
+    def lead_dies(self) -> None:
+        """kill -9: it writes no word more, and every open request breaks off."""
+        assert self.leading is not None
+        self.leading.cancel()
+        self.leading.add_done_callback(_forget)
+        self.records = MemoryRecords.after(self.records)
+        for agent in self.agents:
+            agent.transport.lose_lead()
+
+    def lead_dies_after(self, records: int) -> None:
+        """At the very record, not a moment later; wait until `records.dead`."""
+        self.records.limit = records
+
+    def takes_over(self) -> asyncio.Task[RunState]:
+        """The next lead, from the records of the last."""
+        past = past_of(list(self.records.records), self.records.plan)
+        outline = self.lead.outline
+        epoch = self.lead.epoch + 1
+        self.lead = Lead(outline, run=self.run, epoch=epoch, records=self.records, past=past, clock=virtual_clock)
+        self.asgi = App(self.lead, self.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
+        for agent in self.agents:
+            agent.transport.find_lead(self.asgi)
+        self.leading = asyncio.ensure_future(self.lead.run_until_ended())
+        return self.leading
+
+    def come(self, number: int) -> SimulatedAgent:
+        """A host joins: a new one, or one that had been lost comes back as another process."""
+        agent = SimulatedAgent(self, number, instance="again")
+        self.agents[number:] = [agent, *self.agents[number + 1 :]]
+        agent.start()
+        return agent
 
     def agent_of(self, task: TaskId) -> SimulatedAgent:
         host = self.lead.state.tasks[task].host
@@ -236,13 +312,25 @@ def outline(
     ps: int = 0,
     evaluator: int = 0,
     hosts: int = 1,
+    fewest: int | None = None,
+    most: int | None = None,
     policies: Policies | None = None,
 ) -> Outline:
     """A small job."""
     counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": evaluator}
     return Outline(
         name="job",
-        roles=tuple(Role(type=kind, count=n, command=("python", "train.py")) for kind, n in counts.items() if n),
+        roles=tuple(
+            Role(
+                type=kind,
+                count=n,
+                command=("python", "train.py"),
+                min=fewest if kind == "worker" else None,
+                max=most if kind == "worker" else None,
+            )
+            for kind, n in counts.items()
+            if n
+        ),
         strategy=Strategy.PS if ps else Strategy.MWMS,
         cwd="/work",
         hosts=hosts,

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from phalanx.names import TaskId
+from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
 
 
@@ -31,6 +32,8 @@ class RunStarted(Event):
     strategy: str
     hosts: int
     leader: TaskId | None = None
+    #: The range of its workers, where their number may change.
+    elastic: Elastic | None = None
     #: Whether a task of the cluster that does not listen by the start deadline fails the run.
     must_listen: bool = False
 
@@ -46,6 +49,8 @@ class HostJoined(Event):
     gpus: int
     memory: int
     agent_pid: int
+    #: Which agent process it is: a lead that takes over knows it again by that.
+    instance: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -270,6 +275,25 @@ class Resumed(Event):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ScaleRequested(Event):
+    """Somebody wants so many workers from now on."""
+
+    by: str
+    workers: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ResizeOrdered(Event):
+    """The group stops, saves, and starts again with another number of workers."""
+
+    #: The generation that is stopped for it.
+    generation: int
+    before: int
+    workers: int
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LeaderSucceeded(Event):
     """Chief, else worker 0, has exited 0: the job has succeeded, whatever others do now."""
 
@@ -323,6 +347,8 @@ EVENTS: dict[str, type[Event]] = {
         RestartOrdered,
         TaskGivenUp,
         Resumed,
+        ScaleRequested,
+        ResizeOrdered,
         LeaderSucceeded,
         Noted,
         RunEnded,
@@ -338,15 +364,19 @@ class Record:
     seq: int
     epoch: int
     event: Event
+    #: The host whose agent told it, and that agent's own number for it: what a later lead need not be told again.
+    told: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """One line of `events.jsonl`."""
-        return {"seq": self.seq, "epoch": self.epoch, **event_to_json(self.event)}
+        told = {} if self.told is None else {"told": list(self.told)}
+        return {"seq": self.seq, "epoch": self.epoch, **told, **event_to_json(self.event)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Record:
         """Read a line back. Raises WireError."""
-        return cls(seq=data.get("seq", 0), epoch=data.get("epoch", 0), event=event_from_json(data))
+        told = from_wire(tuple[int, int], data["told"], "told") if "told" in data else None
+        return cls(seq=data.get("seq", 0), epoch=data.get("epoch", 0), event=event_from_json(data), told=told)
 
 
 def event_to_json(event: Event) -> dict[str, Any]:

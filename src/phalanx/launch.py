@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
 from phalanx.records.index import Entry, Index
+from phalanx.records.reader import read_plan
 from phalanx.script.imports import imports_of
 from phalanx.states import RunState
 
@@ -73,6 +75,7 @@ def launch(
         created=time.time(),
         launcher=os.getpid(),
         detached=not attached,
+        key=key.hex(),
     )
     try:
         Index().add(entry)
@@ -80,6 +83,24 @@ def launch(
         started.kill()  # a run that no verb could find is not left behind
         raise
     return Launched(entry=entry, folder=folder, started=started, grace=outline.policies.grace.stop)
+
+
+def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start one more agent here for a run that goes on; its tasks get this environment. Raises PhalanxError."""
+    plan = read_plan(entry.files)
+    if plan is None or not entry.key:
+        raise PlaceError(f"{entry.run} cannot be joined from here: its plan or its key is not at hand")
+    outline = plan.outline
+    submission = Submission(
+        run=entry.run,
+        folder=Path(entry.folder),
+        key=RunKey.from_hex(entry.key),
+        outline=outline,
+        environ={name: value for name, value in environ.items() if name != "TF_CONFIG"},
+        secrets={secret.env: _value(secret, environ) for secret in outline.secrets},
+        attached=False,
+    )
+    return LocalEngine().join(submission, host=host, lead=entry.lead)
 
 
 def follow(launched: Launched, view: View) -> RunState:

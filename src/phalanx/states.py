@@ -9,6 +9,7 @@ from typing import Any
 
 from phalanx import events as ev
 from phalanx.names import TaskId
+from phalanx.plan.size import Elastic
 from phalanx.taskstate import TaskPhase, TaskState, fold_task, next_attempt, total_steps
 
 
@@ -56,7 +57,8 @@ class PastFailure:
     number: int
     bound: float
     ended: float
-    culprit: ev.CulpritNamed
+    #: None where nothing failed: the group was resized.
+    culprit: ev.CulpritNamed | None
     #: Training steps of the run that the culprit, else the furthest task, had done; None where nobody can tell.
     step: int | None
     #: What the culprit said last; the same fault twice is the program's own doing.
@@ -78,6 +80,10 @@ class RunState:
     leader: TaskId | None = None
     wanted_hosts: int = 1
     must_listen: bool = False
+    elastic: Elastic | None = None
+    #: What somebody has asked for, and the order to stop for another number.
+    scale: ev.ScaleRequested | None = None
+    resize: ev.ResizeOrdered | None = None
     started: float = 0.0
     bound: float | None = None
     ended: float | None = None
@@ -98,6 +104,11 @@ class RunState:
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
     notes: tuple[ev.Noted, ...] = ()
+
+    @property
+    def asked(self) -> int | None:
+        """The number of workers that somebody has asked for."""
+        return self.scale.workers if self.scale else None
 
     @property
     def all_over(self) -> bool:
@@ -134,6 +145,7 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
         leader=event.leader,
         wanted_hosts=event.hosts,
         must_listen=event.must_listen,
+        elastic=event.elastic,
         started=state.started or event.time,
         tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
     )
@@ -188,6 +200,7 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         tasks=tasks,
         culprit=None,
         restart=None,
+        resize=None,
         given_up=(),
     )
 
@@ -241,7 +254,7 @@ def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
 
 
 def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
-    if event.generation != state.generation or state.culprit is None:
+    if event.generation != state.generation or (state.culprit is None and state.resize is None):
         return state
     over = PastFailure(
         number=state.generation,
@@ -257,6 +270,14 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
         return dataclasses.replace(state, phase=RunPhase.RESTARTING, restart=event)
     again = {name: next_attempt(state.tasks[name], event.at) for name in event.tasks if name in state.tasks}
     return dataclasses.replace(state, phase=RunPhase.STARTING, culprit=None, tasks={**state.tasks, **again})
+
+
+def _scale(state: RunState, event: ev.ScaleRequested) -> RunState:
+    return dataclasses.replace(state, scale=event)
+
+
+def _resize(state: RunState, event: ev.ResizeOrdered) -> RunState:
+    return dataclasses.replace(state, resize=event) if event.generation == state.generation else state
 
 
 def _given_up(state: RunState, event: ev.TaskGivenUp) -> RunState:
@@ -311,6 +332,8 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.CulpritNamed, _culprit),
     (ev.RestartOrdered, _restart),
     (ev.TaskGivenUp, _given_up),
+    (ev.ScaleRequested, _scale),
+    (ev.ResizeOrdered, _resize),
     (ev.Resumed, _resumed),
     (ev.LeaderSucceeded, _succeeded),
     (ev.Noted, _noted),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from builders import History, killed, running
+from builders import DAWN, History, killed, running
 from phalanx.events import Record
+from phalanx.names import TaskId
 from phalanx.observe import follow
 from phalanx.observe.follow import Follower, lost
 from phalanx.observe.standing import broken_after, standing
@@ -184,3 +186,16 @@ def test_a_run_known_by_its_folder_alone_is_lost_unless_it_has_ended(tmp_path: P
 def test_lost_leaves_ended_tasks_as_they_are():
     state = lost(running().at(5).exited("worker:1", code=3).state, "why", 10.0)
     assert [task.phase for task in state.tasks.values()] == [TaskPhase.LOST, TaskPhase.FAILED]
+
+
+def test_the_launcher_and_the_verbs_agree_when_a_lost_run_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = running().write(tmp_path)
+    log = folder.log(TaskId("worker", 0), generation=1, attempt=1, stream="out")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("epoch 7\n")
+    os.utime(log, (DAWN + 3600, DAWN + 3600))
+    followed = Follower(folder, Witness(), broken=lambda: "gone", poll=0.0, ask=0.0).run()
+    monkeypatch.setattr(people, "alive", lambda *_: False)
+    asked = standing(entry(folder))
+    assert followed.ended == asked.ended == DAWN + 3600
+    assert {task.ended for task in asked.tasks.values()} == {DAWN + 3600}  # `ps` counts `up` to then

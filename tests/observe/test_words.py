@@ -30,6 +30,8 @@ def everything() -> list[ev.Event]:
     about = {"time": told.now, "generation": 2}
     told.say(ev.RestartOrdered(**about, at=told.now + 1.5, why="restart 1 of 3", tasks=(TaskId("ps", 0),)))
     told.say(ev.TaskGivenUp(**about, task=TaskId("evaluator", 0), why="it crashed; the training goes on without it"))
+    told.say(ev.ScaleRequested(time=told.now, by="me", workers=4))
+    told.say(ev.ResizeOrdered(**about, before=2, workers=4, why="scaled from 2 to 4 workers"))
     proof = about | {"attempt": 1, "task": TaskId("worker", 0)}
     told.say(ev.Resumed(**proof, path="/ckpt/ckpt-4", step=120, lost=12))
     told.say(ev.Resumed(**proof, path="/old/ckpt-9", step=None, lost=None))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from phalanx.events import RunEnded
+from phalanx.lead.lead import DeposedError
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import Poll, encode
 from phalanx.protocol.signing import SIGNATURE, TOLERANCE, Gate, RefusedError, RunKey, sign_answer, sign_request
-from phalanx.protocol.transport import Answer
+from phalanx.protocol.steady import SteadyClock
+from phalanx.protocol.transport import Answer, LeadSilentError
 from simulated import AppTransport, World, outline, virtual_clock
 
 pytestmark = pytest.mark.looptime
@@ -25,6 +30,27 @@ async def test_a_message_signed_with_another_key_is_refused():
     world = World(outline())
     answer = await AppTransport(world.asgi).call("POST", "/v1/orders", signed(RunKey.new()), b"{}")
     assert (answer.status, answer.body) == (403, b"wrong signature\n")
+
+
+async def test_an_agent_whose_clock_is_hours_off_is_told_the_time_and_goes_on():
+    world = World(outline())
+    client = LeadClient(AppTransport(world.asgi), world.key, clock=lambda: virtual_clock() - 3 * 3600)
+    join = world.agents[0].link._join
+    assert (await client.join(join)).epoch == 1
+    before = client._transport.requests
+    await client.orders(dataclasses.replace(POLL, instance=join.instance))
+    assert client._transport.requests == before + 1
+
+
+@pytest.mark.parametrize("jump", [-5 * 3600.0, 5 * 3600.0])
+def test_a_steady_clock_goes_on_though_somebody_sets_the_time(jump):
+    wall, passed = [1e9], [50.0]
+    clock = SteadyClock(wall=lambda: wall[0], passed=lambda: passed[0])
+    assert clock() == 1e9
+    wall[0], passed[0] = 1e9 + jump, 60.0
+    assert clock() == 1e9 + 10
+    later = SteadyClock(not_before=2e9, wall=lambda: wall[0], passed=lambda: passed[0])
+    assert later() == 2e9
 
 
 async def test_an_unsigned_message_is_refused():
@@ -89,14 +115,17 @@ async def test_a_lead_of_a_lower_epoch_gives_no_orders():
 
     client = LeadClient(OldLead(), key, clock=virtual_clock)
     client.epoch = 2
-    with pytest.raises(RefusedError, match="epoch 1 gave an order; epoch 2 rules"):
+    with pytest.raises(LeadSilentError, match="epoch 1 answered; epoch 2 rules"):
         await client.orders(POLL)
 
 
 async def test_a_lead_learns_from_an_agent_that_its_epoch_is_over():
     world = World(outline())
     answer = await AppTransport(world.asgi).call("POST", "/v1/orders", signed(world.key, epoch=2), b"{}")
-    assert (answer.status, b"2 rules" in answer.body) == (403, True)
+    assert (answer.status, b"2 rules" in answer.body) == (410, True)
+    with pytest.raises(DeposedError):
+        await world.lead.run_until_ended()
+    assert world.said(RunEnded) == []
 
 
 async def test_an_answer_that_the_lead_did_not_sign_is_not_believed():

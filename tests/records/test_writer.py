@@ -99,10 +99,31 @@ def test_after_a_torn_line_the_next_record_stands_on_a_line_of_its_own(tmp_path:
     path = tmp_path / "events.jsonl"
     told = history().joined(0)
     path.write_text(told.text + '{"seq":3,"epo')
-    EventLog(path).append(noted(3))
+    log = EventLog(path)
+    log.append(noted(3))
     tail = Tail(path)
     assert [record.seq for record in tail.poll()] == [1, 2, 3]
-    assert tail.skipped == 1
+    assert (tail.skipped, log.dropped) == (0, 13)
+
+
+def test_wherever_a_writer_is_killed_the_next_one_finds_whole_records_and_says_what_it_dropped(tmp_path: Path):
+    """Every length of the file that a kill, or a power cut, may leave."""
+    path = tmp_path / "events.jsonl"
+    told = killed()
+    text = told.text.encode()
+    ends = [len(text[:n]) for n in range(len(text) + 1) if text[n - 1 : n] == b"\n"]
+    for length in range(len(text) + 1):
+        path.write_bytes(text[:length])
+        whole = sum(end <= length + 1 for end in ends)  # a line that lacks only its newline is whole
+        log = EventLog(path)
+        left = length - max([0, *(end for end in ends if end <= length)])
+        assert log.dropped == (0 if length + 1 in ends else left)
+        log.append(noted(99))
+        log.close()
+        tail = Tail(path)
+        assert tail.poll() == [*told.records[:whole], noted(99)]
+        assert tail.skipped == 0
+        tail.close()
 
 
 def test_a_full_disk_delays_records_and_is_told(tmp_path: Path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
@@ -23,6 +23,7 @@ from phalanx.plan.host import Host
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
 from phalanx.protocol.signing import RefusedError, RunKey
+from phalanx.protocol.steady import SteadyClock
 from phalanx.protocol.transport import HttpTransport
 
 #: Seconds without a lead after which a host ends its tasks: nobody would ever tell it to.
@@ -35,13 +36,13 @@ LEAVING = 3.0
 _GENERATIONS = 2
 
 
-def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], lead: int | None) -> int:
+def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier | None) -> int:
     """See agent.main."""
     # Only the lead's orders and the launcher's pipe end it; a closing terminal does not.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
-        return asyncio.run(_run(config, reaper, waiting))
+        return asyncio.run(_run(config, reaper, waiting, carrier))
     except PhalanxError as wrong:
         _log(f"{wrong}")
         return wrong.exit_code
@@ -49,18 +50,14 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
         _log(f"the agent cannot go on: {refusal(wrong)}")
         return PlaceError.exit_code
     finally:
-        _wait_for_lead(lead)
+        # Whoever waits for this agent may then take the run's folder away: nobody writes into it any more.
+        if carrier is not None:
+            carrier.wait(LEAVING)
 
 
-def _wait_for_lead(lead: int | None) -> None:
-    """Whoever waits for this agent may then take the run's folder away: nobody writes into it any more."""
-    deadline = time.monotonic() + LEAVING
-    with contextlib.suppress(ChildProcessError):
-        while lead is not None and os.waitpid(lead, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
-            time.sleep(0.01)
-
-
-async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting]) -> int:
+async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier | None) -> int:
+    if carrier is not None:
+        carrier.attach(asyncio.get_running_loop())
     holder = PortHolder(_range(config["ports"]))
     serving = config["serving"]
     ports = holder.hold(serving * _GENERATIONS)
@@ -83,7 +80,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         pid=os.getpid(),
     )
     address, _, port = config["lead"].rpartition(":")
-    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]))
+    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]), clock=SteadyClock())
     tasks = Tasks(
         host=host.id,
         folder=Path(host.folder),

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
 
+from phalanx.agent.outbox import Outbox
+from phalanx.agent.repeats import Repeats
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
-from phalanx.protocol.client import LeadClient
-from phalanx.protocol.messages import Join, Order, Poll, Report
+from phalanx.protocol.client import LeadClient, NewLeadError
+from phalanx.protocol.messages import Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.protocol.transport import LeadSilentError
 
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
-
-#: At most this many events in one request; the rest follows at once.
-BATCH = 200
 
 
 class LeadGoneError(ProtocolError):
@@ -31,7 +30,11 @@ class HostBrokenError(ProtocolError):
 
 
 class Link:
-    """One agent's conversation. `obey` is called with each order once, in order."""
+    """One agent's conversation. `obey` is called with each order once, in order.
+
+    A lead that has taken over does not know what its predecessor had ordered, and says all of it again: what was
+    carried out already is not passed on.
+    """
 
     def __init__(
         self,
@@ -45,19 +48,20 @@ class Link:
         """`patience`: seconds without any answer after which the lead counts as gone."""
         self._client, self._join, self._obey = client, join, obey
         self._patience, self._clock = patience, clock
-        self._outbox: list[dict[str, Any]] = []
-        self._first = 1  # the number of the first event in the outbox
+        self._outbox = Outbox()
         self._prepared = 0
         self._next_ports: tuple[int, ...] = ()
         self._polling = False  # a poll is open, so what it could have said needs a request of its own
         self._news = asyncio.Event()
         self._after = 0
+        self._repeats = Repeats()
+        self._joining = asyncio.Lock()
         self._answered = clock()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def say(self, event: Event) -> None:
         """Hand an event over as soon as the lead takes it."""
-        self._outbox.append(event_to_json(event))
+        self._outbox.put(event_to_json(event))
         self._news.set()
 
     def prepared(self, generation: int, next_ports: tuple[int, ...] = ()) -> None:
@@ -73,7 +77,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        await self._retry(lambda: self._client.join(self._join))
+        await self._retry(self._call_join)
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -82,17 +86,9 @@ class Link:
                 other.cancel()
 
     async def _follow_orders(self) -> None:
-        instance, host = self._join.instance, self._join.host.id
         while True:
-            poll = Poll(
-                instance=instance,
-                host=host,
-                after=self._after,
-                prepared=self._prepared,
-                next_ports=self._next_ports,
-            )
             self._polling = True
-            answer = await self._retry(functools.partial(self._client.orders, poll))
+            answer = await self._retry(self._call_orders)
             self._polling = False
             for order in answer.orders:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
@@ -100,7 +96,33 @@ class Link:
                 self._after = order.seq
                 if order.kind == "leave":
                     return
-                self._obey(order)
+                new = self._repeats.new_of(order)
+                if new is not None:
+                    self._obey(new)
+
+    async def _call_join(self) -> Joined:
+        about = dataclasses.replace(self._join, prepared=self._prepared, next_ports=self._next_ports)
+        return await self._client.join(about)
+
+    async def _call_orders(self) -> Orders:
+        poll = Poll(
+            instance=self._join.instance,
+            host=self._join.host.id,
+            after=self._after,
+            prepared=self._prepared,
+            next_ports=self._next_ports,
+        )
+        return await self._client.orders(poll)
+
+    async def _join_again(self, epoch: int) -> None:
+        """Once for each new lead, whichever of our calls has met it first."""
+        async with self._joining:
+            if self._client.epoch == epoch:
+                joined = await self._retry(self._call_join)
+                self._after = 0
+                self._outbox.rewind(joined.taken)
+                if self._outbox.waiting:
+                    self._news.set()
 
     async def _until_broken(self) -> None:
         """Raises HostBrokenError once the host has given up and the lead has heard why."""
@@ -117,37 +139,41 @@ class Link:
 
     async def _report_once(self) -> None:
         self._news.clear()
-        batch = tuple(self._outbox[:BATCH])
-        message = Report(
+        taken = await self._retry(self._call_report)
+        self._outbox.taken(taken.upto)
+        if self._outbox.waiting:
+            self._news.set()
+
+    async def _call_report(self) -> Taken:
+        first, batch = self._outbox.batch()
+        report = Report(
             instance=self._join.instance,
             host=self._join.host.id,
-            first=self._first,
+            first=first,
             events=batch,
             prepared=self._prepared,
             next_ports=self._next_ports,
         )
-        taken = await self._retry(lambda: self._client.report(message))
-        done = max(0, taken.upto - self._first + 1)
-        del self._outbox[:done]
-        self._first += done
-        if self._outbox:
-            self._news.set()
+        return await self._client.report(report)
 
     async def _drain(self) -> None:
         """The last words, as far as the lead still listens."""
         try:
             async with asyncio.timeout(1.0):
-                while self._outbox:
+                while self._outbox.waiting:
                     await self._report_once()
         except (TimeoutError, ProtocolError):
             return
 
     async def _retry(self, call: Callable[[], Any]) -> Any:
         while True:
+            epoch = self._client.epoch
             try:
                 answer = await call()
             except RefusedError:
                 raise
+            except NewLeadError:
+                await self._join_again(epoch)
             except LeadSilentError as wrong:
                 if self._clock() - self._answered > self._patience:
                     raise LeadGoneError(f"{wrong}; given up after {self._patience:g} s") from wrong

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
+from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import fork_reaper
 from phalanx.agent.prestart import prestart, refusal
 
@@ -26,13 +28,13 @@ def main() -> int:
     try:
         reaper = fork_reaper()
         waiting = prestart(config, reaper)
-        lead = _carry_lead(config.get("carry"))
+        carrier = _carry(config.get("carry"))
     except OSError as wrong:
         sys.stderr.write(f"the agent cannot start its processes: {refusal(wrong)}\n")
         return _PLACE_FAILED
     from phalanx.agent.host import run_agent  # noqa: PLC0415 - asyncio and all above it, after the first effects
 
-    return run_agent(config, reaper, waiting, lead)
+    return run_agent(config, reaper, waiting, carrier)
 
 
 def _first_line(fd: int) -> bytes:
@@ -46,34 +48,16 @@ def _first_line(fd: int) -> bytes:
     return bytes(found)
 
 
-def _carry_lead(carry: dict[str, Any] | None) -> int | None:
-    """Start the lead beside this agent, in a session of its own; its pid, or None where another host carries it."""
+def _carry(carry: dict[str, Any] | None) -> Carrier | None:
+    """Start the lead beside this agent; None where another host carries it."""
     if carry is None:
         return None
-    read, write = os.pipe()
-    argv = [sys.executable, "-S", "-E", sys.argv[0], "lead", "3", "4"]
-    # Away from the target numbers first, so that one dup2 cannot close what the next needs.
-    listen = carry["listen"]
-    high_read, high_listen = _above(read), _above(listen)
-    pid = os.posix_spawn(
-        sys.executable,
-        argv,
-        dict(os.environ),
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, high_read, 3),
-            (os.POSIX_SPAWN_DUP2, high_listen, 4),
-        ],
-        setsid=True,
-    )
-    for fd in (read, high_read, listen, high_listen):
-        os.close(fd)
-    with os.fdopen(write, "wb") as pipe:
-        pipe.write(json.dumps(carry["lead"]).encode())
-    return pid
+    carrier = Carrier(carry, say=say, clock=time.monotonic)
+    carrier.start()
+    return carrier
 
 
-def _above(fd: int) -> int:
-    import fcntl  # noqa: PLC0415 - needed once, by one agent of a run
-
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
+def say(line: str) -> None:
+    """One line of this agent's own log."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stderr.flush()

@@ -33,6 +33,8 @@ ARGUMENTS = {
     "report": _RUN,
     "attach": _RUN,
     "stop": _RUN,
+    "scale": Arguments(shown="RUN WORKERS", completes="runs"),
+    "join": _RUN,
     "check": _INPUTS,
     "explain": _INPUTS,
     "fix": _INPUTS,
@@ -44,5 +46,5 @@ ARGUMENTS = {
 
 def usage(verb: str) -> str:
     """The line that `phalanx VERB --help` begins with."""
-    options = "" if verb in ("schema", "completion") else "[OPTIONS]"
+    options = "" if verb in ("schema", "completion", "scale") else "[OPTIONS]"
     return " ".join(filter(None, ("Usage: phalanx", verb, options, ARGUMENTS[verb].shown))) + "\n"

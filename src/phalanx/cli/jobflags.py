@@ -36,6 +36,8 @@ class JobFlags:
     """Use as `flags: Annotated[JobFlags, cyclopts.Parameter(name="*")] = JobFlags()`; each overrides job.yaml."""
 
     workers: Annotated[int | None, _number("How many workers (1).", _SIZE)] = None
+    min_workers: Annotated[int | None, _number("The fewest workers to go on with (--workers).", _SIZE)] = None
+    max_workers: Annotated[int | None, _number("The most workers to grow to (--workers).", _SIZE)] = None
     ps: Annotated[int | None, _number("How many parameter servers (0); implies one chief.", _SIZE)] = None
     chief: Annotated[bool | None, _flag("One chief beside the workers, or none.", _SIZE, negative="--no-chief")] = None
     evaluator: Annotated[bool, _flag("One evaluator beside the cluster.", _SIZE)] = False

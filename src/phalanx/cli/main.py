@@ -30,6 +30,10 @@ VERBS = {
         "attach": "Follow a run that goes on elsewhere.",
         "stop": "End a run: TERM, a grace, KILL.",
     },
+    "Change": {
+        "scale": "Give a run another number of workers.",
+        "join": "Bring one more host to a run.",
+    },
     "TF_CONFIG": {
         "check": "Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.",
         "explain": "Say in plain words what a TF_CONFIG means.",

@@ -54,7 +54,7 @@ def stop(
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
     try:
-        people.stop(entry.lead, entry.token, hard=now, by=_me())
+        people.stop(entry.lead, entry.token, hard=now, by=me())
     except PlaceError as wrong:
         return _unanswered(entry, wrong)
     if not wait:
@@ -73,7 +73,7 @@ def stop(
 def _unrecorded(entry: Entry, *, now: bool, wait: bool) -> int:
     """Ends a run whose folder was deleted: its lead still listens, and is asked until it has gone."""
     try:
-        people.stop(entry.lead, entry.token, hard=now, by=_me())
+        people.stop(entry.lead, entry.token, hard=now, by=me())
     except PlaceError as wrong:
         if isinstance(wrong, people.LeadUnreachableError) and not leads(entry):
             raise RunNotFoundError(
@@ -149,7 +149,8 @@ def _unanswered(entry: Entry, wrong: PlaceError) -> int:
     ) from wrong
 
 
-def _me() -> str:
+def me() -> str:
+    """Who asks, as the records name him: `user on machine`."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

@@ -10,6 +10,7 @@ import dataclasses
 
 from phalanx import events as ev
 from phalanx.decide.culprit import lost_now, name_culprit, never_listened
+from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
@@ -66,6 +67,8 @@ def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, 
         return _finishing(state, state.succeeded, policies, now)
     if state.restart is not None:
         return _restarting(state, state.restart, policies, now)
+    if state.resize is not None:
+        return _resizing(state, state.resize, policies, now)
     if _failed(state):
         return _first_failure(state, policies, now)
     if state.phase is RunPhase.JOINING:
@@ -148,6 +151,16 @@ def _not_told(state: RunState) -> list[TaskState]:
     return [task for task in _living(state) if task.stop_ordered is None]
 
 
+def _resizing(state: RunState, order: ev.ResizeOrdered, policies: Policies, now: float) -> tuple[Action, ...]:
+    """Everybody stops at a point at which they can save, and starts again in another number."""
+    if told := _not_told(state):
+        return (Stop(tasks=_ids(told), grace=policies.grace.stop, reason=order.why),)
+    if waits := _when_gone(state, now):
+        return waits
+    again = ev.RestartOrdered(time=now, generation=state.generation, at=now, why=order.why, counted=False)
+    return (Say(event=again),)
+
+
 def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies, now: float) -> tuple[Action, ...]:
     """The rendezvous binds the next generation as soon as it is due; here is only what happens when it cannot."""
     if now < restart.at:
@@ -155,7 +168,9 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     deadline = restart.at + policies.health.start
     if now < deadline:
         return (Wake(at=deadline),)
-    come = sum(host.living for host in state.hosts.values())
+    if can_start(state):
+        return ()
+    come = living_hosts(state)
     cause = f"generation {state.generation + 1} could not start: {come} of {state.wanted_hosts} hosts are there"
     return (_end(now, outcome="failed", code=3, cause=cause),)
 
@@ -198,7 +213,9 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     deadline = state.started + policies.health.start
     if now < deadline:
         return (Wake(at=deadline),)
-    come = sum(host.living for host in state.hosts.values())
+    if can_start(state):
+        return ()
+    come = living_hosts(state)
     cause = f"{come} of {state.wanted_hosts} hosts joined within {policies.health.start:g} s"
     culprit = ev.CulpritNamed(
         time=now, generation=state.generation, task=None, host=None, kind=Kind.INFRASTRUCTURE.value, cause=cause
@@ -210,7 +227,13 @@ def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     """The start deadline: TensorFlow itself would wait an hour for a peer that does not listen, without a word."""
     if proof := resumption(state, now):
         return tuple(Say(event=event) for event in proof)
+    match resize(state, policies, now):
+        case ev.ResizeOrdered() as order:
+            return (Say(event=order),)
+        case due:
+            grows = () if due is None else (Wake(at=due),)
     waits = tuple(Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now)
+    waits += grows
     silent = [t for t in _living(state) if t.address and t.listening is None]
     if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
         return waits

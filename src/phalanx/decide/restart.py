@@ -8,7 +8,7 @@ import zlib
 
 from phalanx.decide.exits import Kind, says_victim, telling_line
 from phalanx.plan.policies import Restart
-from phalanx.states import RunState, last_lines
+from phalanx.states import PastFailure, RunState, last_lines
 from phalanx.taskstate import TaskState, total_steps
 
 #: No second try mends a program that cannot even be read or imported.
@@ -51,7 +51,7 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:
     if why := _programs_own(state):
         return Verdict(again=False, why=why)
     since = max(now - restart.within, state.progress or 0.0)
-    spent = [p for p in state.past if p.restart.counted and p.culprit.kind == culprit.kind and p.ended > since]
+    spent = [p for p in state.past if p.restart.counted and _kind(p) == culprit.kind and p.ended > since]
     if len(spent) >= restart.max:
         times = "once" if len(spent) == 1 else f"{len(spent)} times"
         return Verdict(again=False, why=f"its budget is spent: restarted {times} within {restart.within:g} s")
@@ -67,6 +67,10 @@ def back_off(run: str, before: int) -> float:
     return min(_LONGEST, _BACK_OFF * 2.0 ** (before - 1)) * (1 + jitter / 10)
 
 
+def _kind(past: PastFailure) -> str:
+    return past.culprit.kind if past.culprit else ""
+
+
 def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
     """Why no restart would help; empty where one may."""
     culprit = state.culprit
@@ -75,7 +79,8 @@ def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
         return ""
     if task.refused:
         return "it could not be started"
-    if culprit.sign == "start" and state.past and state.past[-1].culprit.sign == "start":
+    before = state.past[-1].culprit if state.past else None
+    if culprit.sign == "start" and before is not None and before.sign == "start":
         return "it did not start the time before either"
     words = telling_line(last_lines(state))
     if task.exit is None or task.exit.signal is not None:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from phalanx.engine import bundle
 from phalanx.engine.base import Submission
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
-from phalanx.plan.plan import Plan, PlannedTask
+from phalanx.plan.plan import PlannedTask
 from phalanx.plan.preview import preview_hosts
+from phalanx.plan.size import at_its_largest, elastic_of
 from phalanx.plan.wire import to_wire
 
 _LOOPBACK = "127.0.0.1"
@@ -48,15 +49,42 @@ class LocalEngine:
             outline = submission.outline
             hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=str(submission.folder))
             preview = bind(outline, hosts, run=submission.run, generation=1)
+            largest = preview_hosts(at_its_largest(outline), address=_LOOPBACK)
             run = LocalRun(lead=lead, folder=submission.folder, agents=agents)
             try:
                 for host in range(submission.outline.hosts):
                     carried = listener if host == 0 else None
-                    agents.append(_start_agent(self._home, submission, preview, host=host, lead=lead, listener=carried))
+                    agents.append(
+                        _start_agent(
+                            self._home,
+                            submission,
+                            host=host,
+                            name=hosts[host].name,
+                            tasks=[task for task in preview.tasks if task.host == host],
+                            serving=len(largest[host].ports),
+                            lead=lead,
+                            listener=carried,
+                        )
+                    )
             except PlaceError:
                 run.kill()
                 raise
         return run
+
+    def join(self, submission: Submission, *, host: int, lead: str) -> subprocess.Popen[bytes]:
+        """One more agent for a run that goes on. It leaves when the run has ended. Raises PlaceError."""
+        elastic = elastic_of(submission.outline)
+        room = (elastic.per_host or -(-elastic.most // elastic.hosts)) if elastic else len(submission.outline.tasks())
+        return _start_agent(
+            self._home,
+            submission,
+            host=host,
+            name=f"{_machine()}-{host}",
+            tasks=[],
+            serving=room,
+            lead=lead,
+            listener=None,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,18 +192,25 @@ def _machine() -> str:
 
 
 def _start_agent(
-    home: Path, submission: Submission, preview: Plan, *, host: int, lead: str, listener: socket.socket | None
+    home: Path,
+    submission: Submission,
+    *,
+    host: int,
+    name: str,
+    tasks: Sequence[PlannedTask],
+    serving: int,
+    lead: str,
+    listener: socket.socket | None,
 ) -> subprocess.Popen[bytes]:
     log = submission.folder / "agents" / f"{host}.log"
     log.parent.mkdir(exist_ok=True)
     attached = submission.attached and host == 0
-    mine = [task for task in preview.tasks if task.host == host]
     config: dict[str, Any] = {
         "run": submission.run,
         "key": submission.key.hex(),
         "host": {
             "id": host,
-            "name": preview.hosts[host].name,
+            "name": name,
             "address": _LOOPBACK,
             "folder": str(submission.folder),
         },
@@ -185,9 +220,9 @@ def _start_agent(
         "secrets": list(submission.secrets.values()),
         "cwd": submission.outline.cwd,
         "ports": submission.outline.ports,
-        "serving": sum(task.address is not None for task in mine),
+        "serving": serving,
         "boot": str(home / "phalanx" / "runtime" / "boot") if submission.outline.runtime else "",
-        "standby": [_standby(submission, task) for task in mine] if submission.outline.runtime else [],
+        "standby": [_standby(submission, task) for task in tasks] if submission.outline.runtime else [],
     }
     if listener is not None:
         config["carry"] = {

@@ -41,12 +41,6 @@ NOT_YET = (
         instead="leave it out; `phalanx logs -f` shows when steps stop, `phalanx stop` ends the run",
     ),
     NotYet(
-        at=("roles", "*", "min"),
-        kept=(None,),
-        why="elastic training comes in a later release",
-        instead="leave it out: the group then needs its full count",
-    ),
-    NotYet(
         at=("image",),
         kept=(None,),
         why="images come with the Kubernetes engine in a later release",
@@ -115,6 +109,7 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
             yield (*loc, "in_cluster"), f"a {name} that TF_CONFIG does not name would train alone; leave in_cluster out"
         if name in ("chief", "evaluator") and role.count > 1:
             yield (*loc, "count"), f"TensorFlow takes at most one {name}, not {role.count}"
+    yield from _elastic(job)
     yield from _who_trains(job)
     yield from _environment(job)
     yield from _commands(job)
@@ -192,6 +187,22 @@ def _extra_role(job: Job, loc: Loc, role: Role) -> Iterator[tuple[Loc, str]]:
         )
     if role.in_cluster and job.strategy in ("auto", "mwms", "ps"):
         yield (*loc, "in_cluster"), f"TensorFlow refuses a cluster with a task type `{name}`; leave in_cluster out"
+
+
+def _elastic(job: Job) -> Iterator[tuple[Loc, str]]:
+    """A range of workers: TensorFlow has one strategy that resumes in another size."""
+    for name, role in job.roles.items():
+        for key, wrong in (("min", (role.min or 0) > role.count), ("max", (role.max or role.count) < role.count)):
+            value = getattr(role, key)
+            if value is None:
+                continue
+            loc = ("roles", name, key)
+            if name != "worker":
+                yield loc, f"only workers can be more or fewer; leave {key} out of {name}"
+            elif job.strategy in ("ps", "none", "estimator") or count_of(job, "ps"):
+                yield loc, f"only MultiWorkerMirroredStrategy goes on in another size; leave {key} out"
+            elif wrong:
+                yield loc, f"{key} {value} and count {role.count} contradict each other: min <= count <= max"
 
 
 def _who_trains(job: Job) -> Iterator[tuple[Loc, str]]:

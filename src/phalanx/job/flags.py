@@ -20,6 +20,8 @@ class Flags:
     """`None` everywhere: the flag was not given. Durations and ranges are the user's text; the model reads them."""
 
     workers: int | None = None
+    min_workers: int | None = None
+    max_workers: int | None = None
     ps: int | None = None
     #: True `--chief`, False `--no-chief`.
     chief: bool | None = None
@@ -46,6 +48,8 @@ class Flags:
 #: Where each flag's value goes. `chief` and `evaluator` are switches of a role's count.
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "workers": ("roles", "worker", "count"),
+    "min_workers": ("roles", "worker", "min"),
+    "max_workers": ("roles", "worker", "max"),
     "ps": ("roles", "ps", "count"),
     "chief": ("roles", "chief", "count"),
     "evaluator": ("roles", "evaluator", "count"),

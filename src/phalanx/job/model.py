@@ -95,7 +95,13 @@ class Role(_Part):
     min: int | None = Field(
         default=None,
         ge=1,
-        description="The fewest to go on with (elastic training). Default: count, so a lost task ends the generation.",
+        description="Workers only: the fewest to go on with when a host is lost. Default: count.",
+    )
+    max: int | None = Field(
+        default=None,
+        ge=1,
+        le=20_000,
+        description="Workers only: the most to grow to, with further hosts or by `phalanx scale`. Default: count.",
     )
     cpus: int | None = Field(
         default=None, ge=1, description="Cores a task asks its engine for. Default: no claim, the engine decides."

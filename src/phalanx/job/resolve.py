@@ -16,6 +16,7 @@ from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
 from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.policies import Grace, Health, Policies, Restart
 from phalanx.plan.preview import preview_hosts
+from phalanx.plan.size import at_its_largest
 
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 #: Agents hold the ports of the next generation as well, so that a restart needs no luck.
@@ -87,6 +88,9 @@ def _strategy(job: Job) -> Strategy:
     if count_of(job, "ps"):
         return Strategy.PS
     training = sum(count_of(job, kind) for kind in TRAINING_TYPES)
+    worker = job.roles.get("worker")
+    if worker is not None and (worker.max or 0) > worker.count:
+        training += worker.max or 0
     return Strategy.MWMS if training + count_of(job, "evaluator") > 1 or job.force_tf_config else Strategy.NONE
 
 
@@ -106,6 +110,8 @@ def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tup
                 count=count,
                 command=command.with_interpreter(words, interpreter.path) if interpreter else tuple(words),
                 env={**job.env, **(said.env if said else {})},
+                min=said.min if said else None,
+                max=said.max if said else None,
                 per_host=said.per_host if said else None,
                 cpus=said.cpus if said else None,
                 gpus=gpus[kind],
@@ -142,7 +148,8 @@ def _policies(job: Job) -> Policies:
 
 def _check_room(outline: Outline, machine: str, gpus: int | None) -> None:
     """The lead would find out when all hosts have joined; the numbers are known now."""
-    wanted = _GENERATIONS * sum(role.count for role in outline.roles if serves(outline, role))
+    most = at_its_largest(outline)
+    wanted = _GENERATIONS * sum(role.count for role in most.roles if serves(most, role))
     if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < wanted:
         low, high = outline.ports
         raise InputError(

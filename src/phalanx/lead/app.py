@@ -15,11 +15,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from phalanx.errors import PhalanxError
-from phalanx.lead.lead import Lead
+from phalanx.lead.lead import DeposedError, Lead
 from phalanx.plan.wire import WireError
+from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
 from phalanx.protocol.messages import Join, Poll, Report, decode, encode
-from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, sign_answer
+from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, sign_answer
 from phalanx.protocol.transport import REQUEST_LIMIT
+
+_JOIN = "/v1/join"
 
 
 class App:
@@ -38,11 +41,12 @@ class App:
         return Starlette(
             routes=[
                 Route("/healthz", self._health, methods=["GET"]),
-                Route("/v1/join", self._agent(self._join), methods=["POST"]),
+                Route(_JOIN, self._agent(self._join), methods=["POST"]),
                 Route("/v1/orders", self._agent(self._orders), methods=["POST"]),
                 Route("/v1/events", self._agent(self._events), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
+                Route("/v1/scale", self._person(self._scale), methods=["POST"]),
                 Route("/v1/lost", self._person(self._lost), methods=["POST"]),
             ]
         )
@@ -87,31 +91,56 @@ class App:
                     request.headers, method=request.method, path=request.url.path, body=body, now=self._clock()
                 )
                 self._lead.check_epoch(epoch)
+            except StaleError:
+                return self._signed(request, STALE, f"{self._clock():.3f}".encode())
             except RefusedError as wrong:
                 return _plain(403, str(wrong))
+            except DeposedError as wrong:
+                return self._signed(request, DEPOSED, str(wrong).encode())
             try:
-                status, text = 200, encode(await serve(request, body))
+                if epoch < self._lead.epoch and request.url.path != _JOIN:
+                    status, text = JOIN_AGAIN, b"an earlier lead's: join again"
+                else:
+                    status, text = 200, encode(await serve(request, body))
             except RefusedError as wrong:
                 status, text = 403, str(wrong).encode()
             except WireError as wrong:
                 status, text = 400, str(wrong).encode()
-            nonce = request.headers[NONCE]
-            headers = sign_answer(self._key, nonce=nonce, status=status, body=text, epoch=self._lead.epoch)
-            return Response(text, status_code=status, headers=headers, media_type="application/json")
+            return self._signed(request, status, text)
 
         return route
+
+    def _signed(self, request: Request, status: int, body: bytes) -> Response:
+        nonce = request.headers[NONCE]
+        headers = sign_answer(self._key, nonce=nonce, status=status, body=body, epoch=self._lead.epoch)
+        return Response(body, status_code=status, headers=headers, media_type="application/json")
 
     # For people ----------------------------------------------------------------------------------------------------
 
     async def _run(self, request: Request, body: bytes) -> Any:
         del request, body
         state = self._lead.state
-        return {"run": self._lead.run, "phase": state.phase.value, "epoch": self._lead.epoch, "seq": state.seq}
+        return {
+            "run": self._lead.run,
+            "phase": state.phase.value,
+            "epoch": self._lead.epoch,
+            "seq": state.seq,
+            "hosts": {str(host.id): host.living for host in state.hosts.values()},
+        }
 
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
         self._lead.request_stop(by=str(data.get("by", "somebody")), hard=data.get("hard", False) is True)
+        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
+    async def _scale(self, request: Request, body: bytes) -> Any:
+        del request
+        data = _object(body)
+        if type(data.get("workers")) is not int:
+            message = "workers: a number wanted"
+            raise WireError(message)
+        self._lead.request_scale(data["workers"], by=str(data.get("by", "somebody")))
         return {"run": self._lead.run, "phase": self._lead.state.phase.value}
 
     async def _lost(self, request: Request, body: bytes) -> Any:
@@ -137,7 +166,7 @@ class App:
             except WireError as wrong:
                 return _plain(400, str(wrong))
             except PhalanxError as wrong:
-                return _plain(409, str(wrong))
+                return _plain(409, f"{wrong}\n{wrong.hint}" if wrong.hint else str(wrong))
 
         return route
 

@@ -11,6 +11,7 @@ from phalanx.names import TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
+from phalanx.states import RunState
 
 #: How many seconds after the leader other hosts start their tasks. A worker that is up before the leader backs off
 #: for a second; with the leader 0.3–0.4 s ahead none does (facts §6).
@@ -68,6 +69,18 @@ def go_orders(plan: Plan) -> dict[int, Order]:
         )
         for host in _by_host(plan)
     }
+
+
+def stop_orders(state: RunState, host: int) -> list[Order]:
+    """What this host's tasks were told to end with, as far as they have not yet: one order for each grace."""
+    told: dict[float, list[TaskId]] = {}
+    for task in state.tasks.values():
+        if task.host == host and task.stop_ordered is not None and not task.phase.over:
+            told.setdefault(task.stop_grace, []).append(task.id)
+    return [
+        Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
+        for grace, ids in told.items()
+    ]
 
 
 def _by_host(plan: Plan) -> dict[int, list[PlannedTask]]:

@@ -5,6 +5,7 @@ Nothing here raises for a full disk: the run goes on, and what could not be writ
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
@@ -15,6 +16,7 @@ from phalanx.events import Record
 from phalanx.plan.plan import Plan
 from phalanx.plan.wire import VERSION, to_wire
 from phalanx.records.folder import RunFolder
+from phalanx.records.past import Past, read_past
 from phalanx.records.report import build_report
 from phalanx.records.writer import EventLog, write_atomic
 from phalanx.states import RunState
@@ -31,6 +33,10 @@ class Keeper:
         self._folder = RunFolder(folder)
         self._log = EventLog(self._folder.events)
         self._late: dict[Path, str] = {}  # texts that the disk has not taken yet
+
+    def past(self) -> Past:
+        """What earlier leads have left here. Read under the lock, so that nobody adds to it meanwhile."""
+        return dataclasses.replace(read_past(self._folder), dropped=self._log.dropped)
 
     def append(self, record: Record) -> None:
         """One line; a full disk delays it and loses nothing that memory can hold."""

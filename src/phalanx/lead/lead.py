@@ -8,17 +8,21 @@ from collections.abc import Callable
 from typing import Protocol
 
 from phalanx import events as ev
+from phalanx.decide.elastic import can_start
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
-from phalanx.errors import PhalanxError, PlaceError
-from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders
+from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
+from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders, stop_orders
 from phalanx.lead.mailbox import Mailbox
+from phalanx.lead.opening import joined_event, started_event
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
+from phalanx.plan.size import resized
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
+from phalanx.records.past import Past
 from phalanx.states import RunPhase, RunState, fold
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -30,6 +34,10 @@ PATIENCE = 2.0
 
 #: What an agent may put into the records; everything else is the lead's to say.
 _FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested, ev.HostLost)
+
+
+class DeposedError(ProtocolError):
+    """Another lead of a later epoch has taken over: this one ends, and writes nothing any more."""
 
 
 class Records(Protocol):
@@ -59,24 +67,37 @@ class Lead:
     """
 
     def __init__(
-        self, outline: Outline, *, run: str, epoch: int, records: Records, clock: Callable[[], float] = time.time
+        self,
+        outline: Outline,
+        *,
+        run: str,
+        epoch: int,
+        records: Records,
+        past: Past | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`clock` gives Unix seconds."""
-        self.outline, self.run, self.epoch = outline, run, epoch
-        self.state = RunState()
-        self.plan: Plan | None = None
+        """`clock` gives Unix seconds; `past` is what the leads before this one have left."""
+        past = past or Past()
+        self.outline, self.run, self.epoch = outline, run, max(epoch, past.state.epoch + 1)
+        self.state, self.plan = past.state, past.plan
         self._records, self._clock = records, clock
         self._mailboxes: dict[int, Mailbox] = {}
+        self._past = past
+        #: Hosts that an earlier lead knew: until when their agents may join again.
+        self._awaited = {host.id: clock() + LEASE for host in past.state.hosts.values() if host.living}
         self._changed = asyncio.Event()
         self._went: set[int] = set()
         self._attempted: set[tuple[int, TaskId, int]] = set()
+        self._deposed = False
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
     def check_epoch(self, epoch: int) -> None:
-        """Raises RefusedError where an agent has met a newer lead: this one gives no orders any more."""
+        """Raises DeposedError where an agent has met a newer lead: this one gives no orders any more, and ends."""
         if epoch > self.epoch:
-            raise RefusedError(f"this lead's epoch {self.epoch} is over: {epoch} rules")
+            self._deposed = True
+            self._changed.set()
+            raise DeposedError(f"this lead's epoch {self.epoch} is over: {epoch} rules")
 
     def join(self, message: Join) -> Joined:
         """A host is here. The same agent may say so again; another one for the same host is refused."""
@@ -86,24 +107,38 @@ class Lead:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
         host = message.host
         known = self._mailboxes.get(host.id)
-        if known is not None and known.join.instance != message.instance:
+        if known is None or known.join.instance != message.instance:
+            self._know(message)
+        return Joined(epoch=self.epoch, lease=LEASE, taken=self._mailboxes[host.id].taken)
+
+    def _know(self, message: Join) -> None:
+        """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
+        now, host = self._clock(), message.host
+        before = self.state.hosts.get(host.id)
+        same = before is not None and before.joined.instance == message.instance
+        if before is not None and before.living and not same:
             raise RefusedError(f"host {host.id} has an agent already")
-        if known is None:
-            now = self._clock()
-            self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=LEASE)
-            self._say(
-                ev.HostJoined(
-                    time=now,
-                    host=host.id,
-                    name=host.name,
-                    address=host.address,
-                    cpus=host.cpus,
-                    gpus=host.gpus,
-                    memory=host.memory,
-                    agent_pid=message.pid,
-                )
-            )
-        return Joined(epoch=self.epoch, lease=LEASE)
+        if before is not None and not before.living and same:
+            raise RefusedError(f"host {host.id} was given up: {before.lost}")
+        mailbox = self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=LEASE)
+        if same:
+            self._take_over(mailbox)
+            return
+        self._say(joined_event(message, now))
+
+    def _take_over(self, mailbox: Mailbox) -> None:
+        """Tell an agent of an earlier lead again what holds now: it knows by itself what it has done of that."""
+        host = mailbox.join.host.id
+        self._awaited.pop(host, None)
+        mailbox.taken = self._past.taken.get(host, 0)
+        mailbox.is_prepared(mailbox.join.prepared, mailbox.join.next_ports)
+        if self.state.phase.terminal:
+            mailbox.put(Order(seq=0, epoch=0, kind="leave"))
+        elif self.plan is not None and self.plan.generation == self.state.generation:
+            orders = prepare_orders(self.plan)
+            for order in ([orders[host]] if host in orders else []) + stop_orders(self.state, host):
+                mailbox.put(order)
+        self._changed.set()
 
     async def orders(self, message: Poll) -> Orders:
         """Orders after the number the agent has; waits for one to come up."""
@@ -127,6 +162,9 @@ class Lead:
         """Take an agent's events into the records, each once, in its order. Raises WireError for one that is none."""
         mailbox = self._mailbox(message.host, message.instance)
         mailbox.heard(self._clock())
+        if message.events and message.first > mailbox.taken + 1:
+            lost = f"{mailbox.taken + 1} to {message.first - 1}"
+            self._say(ev.Noted(time=self._clock(), host=message.host, message=f"its agent's words {lost} are lost"))
         for number, data in enumerate(message.events, start=message.first):
             if number <= mailbox.taken:
                 continue
@@ -134,7 +172,7 @@ class Lead:
             if not isinstance(event, _FROM_AGENTS) or getattr(event, "host", message.host) not in (message.host, None):
                 raise WireError(f"host {message.host} may not say {type(event).__name__}")
             mailbox.taken = number
-            self._say(event)
+            self._say(event, told=(message.host, number))
         self._is_prepared(mailbox, message)
         return Taken(upto=mailbox.taken)
 
@@ -143,10 +181,25 @@ class Lead:
         if self.state.stop is None or (hard and not self.state.stop.hard):
             self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
 
+    def request_scale(self, workers: int, *, by: str) -> None:
+        """Somebody wants so many workers from now on. Raises InputError where the job does not take them."""
+        elastic = self.state.elastic
+        if elastic is None:
+            raise InputError(
+                "only workers of MultiWorkerMirroredStrategy can be scaled", hint="start it again in the size you want"
+            )
+        if not elastic.fewest <= workers <= elastic.most:
+            raise InputError(
+                f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
+                hint="say --min-workers and --max-workers (roles.worker.min, max) when you start it",
+            )
+        self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
+
     def lose(self, host: int, reason: str) -> None:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
-        if host in self._mailboxes:
-            if host in self._living():
+        if host in self.state.hosts:
+            if self.state.hosts[host].living:
+                self._awaited.pop(host, None)
                 self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
             return
         if self.state.phase is RunPhase.JOINING and not self.state.stop:
@@ -156,21 +209,16 @@ class Lead:
     # What it does by itself --------------------------------------------------------------------------------------
 
     async def run_until_ended(self) -> RunState:
-        """Lead the run to its end, tell the agents to leave, and return how it ended."""
-        self._say(
-            ev.RunStarted(
-                time=self._clock(),
-                run=self.run,
-                name=self.outline.name,
-                tasks=self.outline.tasks(),
-                strategy=self.outline.strategy.value,
-                hosts=self.outline.hosts,
-                leader=self.outline.leader,
-                must_listen=self.outline.must_listen,
-            )
-        )
+        """Lead the run to its end, tell the agents to leave, and return how it ended. Raises DeposedError."""
+        if not self.state.phase.terminal:
+            self._say(started_event(self.outline, self.run, self._clock()))
+            if self._past.dropped:
+                message = f"half a record, {self._past.dropped} bytes, was cut off with the lead that wrote it"
+                self._say(ev.Noted(time=self._clock(), message=message))
         while not self.state.phase.terminal:
             self._changed.clear()
+            if self._deposed:
+                raise DeposedError(f"this lead's epoch {self.epoch} is over")
             wake = self._advance()
             if not self.state.phase.terminal:
                 await self._rest(wake)
@@ -195,10 +243,11 @@ class Lead:
                     case Stop():
                         self._stop(action)
             if len(wakes) == len(actions):
-                return min([*wakes, *(box.deadline for box in self._living().values())], default=None)
+                leases = [box.deadline for box in self._living().values()]
+                return min([*wakes, *leases, *self._awaited.values()], default=None)
 
-    def _say(self, event: ev.Event) -> None:
-        record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event)
+    def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
+        record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event, told=told)
         self._records.append(record)
         self.state = fold(self.state, record)
         self._changed.set()
@@ -208,26 +257,38 @@ class Lead:
         for host, mailbox in self._living().items():
             if now >= mailbox.deadline:
                 self._say(ev.HostLost(time=now, host=host, reason="its agent no longer answers"))
+        for host, deadline in list(self._awaited.items()):
+            if now >= deadline:
+                del self._awaited[host]
+                self._say(ev.HostLost(time=now, host=host, reason="its agent has not joined the new lead"))
 
     def _bind_when_complete(self) -> None:
         living = self._living()
-        if not self._generation_is_due() or self.state.stop or len(living) < self.outline.hosts:
+        if not self._generation_is_due() or self.state.stop or not can_start(self.state):
             return
         hosts = [mailbox.host() for mailbox in living.values()]
         try:
-            self.plan = bind(self.outline, hosts, run=self.run, generation=self.state.generation + 1)
+            self.plan = bind(self._outline_for(len(hosts)), hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
             self._fail_to_bind(wrong)
             return
+        self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         self._say(bound_event(self.plan, self._clock()))
-        self._records.write_plan(self.plan)
         for host, order in prepare_orders(self.plan).items():
             self._mailboxes[host].put(order)
 
+    def _outline_for(self, hosts: int) -> Outline:
+        """The job in the size that these hosts take."""
+        size = self.state.elastic.size(hosts, self.state.asked) if self.state.elastic else None
+        return self.outline if size is None else resized(self.outline, size)
+
     def _generation_is_due(self) -> bool:
+        """The first one waits for every host, and with fewer than all of them until the start deadline."""
         restart = self.state.restart
         if restart is None:
-            return self.state.phase is RunPhase.JOINING
+            late = self._clock() >= self.state.started + self.outline.policies.health.start
+            complete = len(self._living()) >= self.outline.hosts or late
+            return self.state.phase is RunPhase.JOINING and complete
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:
@@ -251,7 +312,8 @@ class Lead:
         if plan is None or plan.generation in self._went or self.state.phase is not RunPhase.STARTING:
             return
         orders = go_orders(plan)
-        if self.state.stop is None and all(self._mailboxes[host].prepared >= plan.generation for host in orders):
+        boxes = [self._mailboxes.get(host) for host in orders]
+        if self.state.stop is None and all(box and box.prepared >= plan.generation for box in boxes):
             self._went.add(plan.generation)
             for host, order in orders.items():
                 self._mailboxes[host].put(order)
@@ -262,6 +324,7 @@ class Lead:
         if plan is None or self.state.stop is not None:
             return
         due = {task.id: task.attempt for task in self._unordered() if task.due is not None and task.due <= now}
+        due = {task: attempt for task, attempt in due.items() if self.state.tasks[task].host in self._mailboxes}
         self._attempted |= {(plan.generation, task, attempt) for task, attempt in due.items()}
         for host, orders in attempt_orders(plan, due).items() if due else ():
             for order in orders:
@@ -319,10 +382,9 @@ class Lead:
     async def _dismiss(self) -> None:
         """Tell every agent to leave, and wait a moment until each has heard it."""
         deadline = self._clock() + PATIENCE
-        living = self._living()
-        for mailbox in living.values():
+        for mailbox in self._living().values():
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
-        while self._clock() < deadline and not all(mailbox.left for mailbox in living.values()):
+        while self._clock() < deadline and (self._awaited or not all(box.left for box in self._living().values())):
             self._changed.clear()
             await self._rest(deadline)
 

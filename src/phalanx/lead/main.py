@@ -14,11 +14,15 @@ import uvicorn
 
 from phalanx.lead.app import App
 from phalanx.lead.keeper import Keeper
-from phalanx.lead.lead import Lead
+from phalanx.lead.lead import DeposedError, Lead
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
+from phalanx.protocol.steady import SteadyClock
 from phalanx.states import RunState
+
+#: The exit code of a lead that another one has replaced: it wants no successor of its own.
+DEPOSED = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,24 +39,30 @@ class LeadConfig:
 
 
 def main(config_fd: int, listen_fd: int) -> int:
-    """Lead one run to its end; 0 once the report is written, whatever the run's own outcome."""
+    """Lead one run to its end; 0 once the report is written, whatever the run's own outcome; else DEPOSED."""
     with os.fdopen(config_fd, "rb") as pipe:
         config = decode(LeadConfig, pipe.read())
     listener = socket.socket(fileno=listen_fd)
     # Only orders end it: a Ctrl-C or a closing terminal concerns the launcher.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    state = asyncio.run(_serve(config, listener))
+    try:
+        state = asyncio.run(_serve(config, listener))
+    except DeposedError as wrong:
+        sys.stderr.write(f"lead of {config.run}: {wrong}\n")
+        return DEPOSED
     sys.stderr.write(f"lead of {config.run}: {state.phase.value}\n")
     return 0
 
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     keeper = Keeper(Path(config.folder))
-    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper)
+    past = keeper.past()
+    clock = SteadyClock(not_before=past.heard)
+    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper, past=past, clock=clock)
     address, port = listener.getsockname()[:2]
     hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
-    app = App(lead, RunKey.from_hex(config.key), hosts=hosts).asgi()
+    app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(
         uvicorn.Config(
             app,

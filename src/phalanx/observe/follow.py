@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 import time
@@ -83,7 +84,7 @@ class Follower:
         records = self._tail.poll()
         self._state = fold_on(self._state, records)
         if reason is not None and not self._state.phase.terminal and (reason := self._unless_alive(reason)):
-            self._state = lost(self._state, reason, time.time())
+            self._state = lost(self._state, reason, last_sign(self._folder, self._state) or time.time())
         if self._state.phase.terminal:
             self._state = with_skipped(self._state, self._tail.skipped, self._folder.events.name)
         self._view.update(self._state, records)
@@ -120,7 +121,22 @@ def lost(state: RunState, reason: str, now: float) -> RunState:
     cause = f"nobody wrote how it ended: {reason}"
     end = RunEnded(time=now, outcome=RunPhase.LOST.value, exit_code=_PLACE_FAILED, cause=cause)
     tasks = {
-        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST)
+        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST, ended=now)
         for name, task in state.tasks.items()
     }
     return dataclasses.replace(state, phase=RunPhase.LOST, ended=now, end=end, tasks=tasks)
+
+
+def last_sign(folder: RunFolder, state: RunState) -> float | None:
+    """When anything of the run last spoke: an event, a task's output, an agent's own word. Unix seconds.
+
+    Whoever asks, and whenever, gets the same answer for a run that nobody leads any more.
+    """
+    times = [state.started, state.bound or 0.0]
+    for task in state.tasks.values():
+        times += [time or 0.0 for time in (task.started, task.listening, task.stepped, task.ended)]
+    for log in (*folder.agents.glob("*.log"), *(log.path for log in folder.log_files())):
+        with contextlib.suppress(OSError):
+            facts = log.stat()
+            times += [facts.st_mtime] if facts.st_size else []
+    return max(times) or None

@@ -50,7 +50,8 @@ def _past(report: Report) -> Iterator[str]:
         who = f"{_names(past.tasks)} started again alone" if past.tasks else f"generation {past.number} ended"
         proof = past.resumed
         resumed = f"; then {resumed_words(proof.path, proof.step, proof.lost)}" if proof else ""
-        yield f"  {who} after {duration(past.ended - past.bound)}: {past.cause} ({past.restart}){resumed}"
+        why = f"{past.cause} ({past.restart})" if past.cause else past.restart
+        yield f"  {who} after {duration(past.ended - past.bound)}: {why}{resumed}"
 
 
 def _cause(report: Report, ink: Ink) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from phalanx.observe.follow import lost
+from phalanx.observe.follow import last_sign, lost
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.lastwords import last_lines
@@ -25,7 +25,7 @@ def standing(entry: Entry) -> RunState:
     if state.phase.terminal or leads(entry):
         return state
     state = read_state(entry.files)  # it may have ended between the two looks
-    return state if state.phase.terminal else lost(state, _why(entry), state_time(state) or entry.created)
+    return state if state.phase.terminal else lost(state, _why(entry), last_sign(entry.files, state) or entry.created)
 
 
 def leads(entry: Entry) -> bool:
@@ -55,10 +55,3 @@ def broken_after(entry: Entry) -> Callable[[], str | None]:
         return _why(entry) if failed >= _TRIES else None
 
     return broken
-
-
-def state_time(state: RunState) -> float:
-    """When something was last heard of the run, in Unix seconds; 0 for a run without events."""
-    times = [state.started, state.bound or 0.0]
-    times += [time or 0.0 for task in state.tasks.values() for time in (task.started, task.listening, task.ended)]
-    return max(times)

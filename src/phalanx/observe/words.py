@@ -63,6 +63,10 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             if event.tasks:
                 return f"{tasks(event.tasks)} starts again{wait}, alone: {event.why}"
             return f"generation {event.generation + 1} follows{wait}: {event.why}"
+        case ev.ScaleRequested():
+            return f"{event.workers} workers wanted by {event.by}"
+        case ev.ResizeOrdered():
+            return f"{event.why}: everybody stops, saves and starts again"
         case ev.TaskGivenUp():
             return f"{event.task} is given up: {event.why}"
         case ev.Resumed():

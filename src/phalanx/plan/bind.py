@@ -97,8 +97,7 @@ def _addresses(outline: Outline, placed: Mapping[TaskId, Host]) -> dict[TaskId, 
 
 def _cluster(outline: Outline, addresses: Mapping[TaskId, str]) -> Cluster | None:
     """One cluster for all; none for a job of a single task, whose TF_CONFIG would only change how it behaves (R26)."""
-    alone = len(outline.tasks()) == 1
-    if not addresses or (alone and not outline.force_tf_config):
+    if not addresses or (outline.is_alone() and not outline.force_tf_config):
         return None
     jobs: dict[str, list[str]] = {}
     for task, address in addresses.items():

@@ -51,6 +51,9 @@ class Role:
     #: The exact argv. `{checkpoint} {run} {task_dir} {generation}` are filled in by `bind`.
     command: tuple[str, ...]
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: The fewest and the most to go on with, for workers of an elastic job; None: `count`.
+    min: int | None = None
+    max: int | None = None
     #: At most this many on one host; None spreads them evenly.
     per_host: int | None = None
     cpus: int | None = None
@@ -108,6 +111,10 @@ class Outline:
             if role.type == kind:
                 return role
         raise KeyError(kind)
+
+    def is_alone(self) -> bool:
+        """Whether it is a job of a single task, and stays one: TF_CONFIG would only change how it behaves (R26)."""
+        return len(self.tasks()) == 1 and all((role.max or role.count) == role.count for role in self.roles)
 
     @property
     def leader(self) -> TaskId | None:

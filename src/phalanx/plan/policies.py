@@ -36,9 +36,18 @@ class Restart:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Resize:
+    """When an elastic job takes up a host that has come."""
+
+    #: Seconds that a generation runs before it makes room for more: each change costs a stop and a start.
+    cooldown: float = 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
     """Everything a job says about time and failure."""
 
     health: Health = dataclasses.field(default_factory=Health)
     grace: Grace = dataclasses.field(default_factory=Grace)
     restart: Restart = dataclasses.field(default_factory=Restart)
+    resize: Resize = dataclasses.field(default_factory=Resize)

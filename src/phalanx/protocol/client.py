@@ -9,11 +9,21 @@ from typing import Any, TypeVar
 from phalanx.errors import ProtocolError
 from phalanx.protocol.messages import Join, Joined, Orders, Poll, Report, Taken, decode, encode
 from phalanx.protocol.signing import NONCE, RefusedError, RunKey, check_answer, sign_request
-from phalanx.protocol.transport import Transport
+from phalanx.protocol.transport import Answer, LeadSilentError, Transport
 
 T = TypeVar("T")
 
-_OK = 200
+_OK, _REFUSED = 200, 403
+#: The answer to an agent that has joined an earlier lead only.
+JOIN_AGAIN = 409
+#: The answer to an agent by whose clock it is another time: the lead's time, in Unix seconds.
+STALE = 425
+#: The answer of a lead that learns from the question that another one has taken over.
+DEPOSED = 410
+
+
+class NewLeadError(ProtocolError):
+    """A lead of a later epoch has taken over, and wants this agent to join again."""
 
 
 class LeadClient:
@@ -22,6 +32,7 @@ class LeadClient:
     def __init__(self, transport: Transport, key: RunKey, *, clock: Callable[[], float] = time.time) -> None:
         """`clock` gives Unix seconds."""
         self._transport, self._key, self._clock = transport, key, clock
+        self._ahead = 0.0  # how far the lead's clock is ahead of ours
         self.epoch = 0
 
     async def join(self, message: Join) -> Joined:
@@ -38,12 +49,24 @@ class LeadClient:
 
     async def _call(self, path: str, message: Any, kind: type[T]) -> T:
         body = encode(message)
-        headers = sign_request(self._key, method="POST", path=path, body=body, epoch=self.epoch, now=self._clock())
-        answer = await self._transport.call("POST", path, headers, body)
-        epoch = check_answer(self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body)
+        answer, epoch = await self._ask(path, body)
+        if answer.status == STALE:  # a host's clock was set, or never was: the lead's is as good as any
+            self._ahead = float(answer.body) - self._clock()
+            answer, epoch = await self._ask(path, body)
         if epoch < self.epoch:
-            raise RefusedError(f"a lead of epoch {epoch} gave an order; epoch {self.epoch} rules")
+            raise LeadSilentError(f"a lead of epoch {epoch} answered; epoch {self.epoch} rules")
+        if answer.status == JOIN_AGAIN:  # another call may have joined it meanwhile
+            raise NewLeadError(f"the lead of epoch {epoch} has taken over")
+        if answer.status == _REFUSED:
+            raise RefusedError(f"the lead refused {path}: {answer.body.decode(errors='replace')}")
         if answer.status != _OK:
             raise ProtocolError(f"the lead refused {path}: {answer.body.decode(errors='replace')}")
         self.epoch = epoch
         return decode(kind, answer.body)
+
+    async def _ask(self, path: str, body: bytes) -> tuple[Answer, int]:
+        now = self._clock() + self._ahead
+        headers = sign_request(self._key, method="POST", path=path, body=body, epoch=self.epoch, now=now)
+        answer = await self._transport.call("POST", path, headers, body)
+        epoch = check_answer(self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body)
+        return answer, epoch

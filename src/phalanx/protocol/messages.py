@@ -1,6 +1,6 @@
 """What agents and the lead tell each other. Bodies are JSON, written by `plan.wire`.
 
-POST /v1/join     Join    → Joined    once an agent and epoch
+POST /v1/join     Join    → Joined    once an agent and epoch: a new lead is told again who there is
 POST /v1/orders   Poll    → Orders    long poll: answered when there is an order, or empty after `wait`
 POST /v1/events   Report  → Taken     as things happen; the agent keeps them until they are taken
 """
@@ -34,6 +34,9 @@ class Join:
     instance: str
     host: Host
     pid: int
+    #: As in Poll: what a lead that takes over finds made ready already.
+    prepared: int = 0
+    next_ports: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +45,8 @@ class Joined:
 
     epoch: int
     lease: float
+    #: Events of this agent up to this number are in the records: a lead that took over knows no later ones.
+    taken: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ import http.client
 import json
 from typing import Any
 
-from phalanx.errors import PlaceError
+from phalanx.errors import InputError, PlaceError
 
 
 class LeadUnreachableError(PlaceError):
@@ -22,13 +22,18 @@ def alive(address: str, token: str) -> bool:
 
 
 def state(address: str, token: str) -> dict[str, Any]:
-    """`{"run", "phase", "epoch", "seq"}`. Raises LeadUnreachableError."""
+    """`{"run", "phase", "epoch", "seq", "hosts"}`, hosts by number: whether each lives. Raises LeadUnreachableError."""
     return _call(address, token, "GET", "/v1/run", None, timeout=5.0)
 
 
 def stop(address: str, token: str, *, hard: bool, by: str) -> None:
     """Ask the lead to end the run; idempotent. Returns once it has taken note. Raises LeadUnreachableError."""
     _call(address, token, "POST", "/v1/stop", {"hard": hard, "by": by}, timeout=3.0)
+
+
+def scale(address: str, token: str, *, workers: int, by: str) -> None:
+    """Ask for so many workers. Raises InputError where the job does not take them, LeadUnreachableError."""
+    _call(address, token, "POST", "/v1/scale", {"workers": workers, "by": by}, timeout=3.0)
 
 
 def lost(address: str, token: str, *, host: int, reason: str) -> None:
@@ -49,6 +54,9 @@ def _call(address: str, token: str, method: str, path: str, data: Any, *, timeou
         raise LeadUnreachableError(f"the lead at {address} does not answer: {wrong}") from wrong
     finally:
         connection.close()
+    if answer.status == http.HTTPStatus.CONFLICT:
+        message, _, hint = text.decode(errors="replace").rstrip("\n").partition("\n")
+        raise InputError(message, hint=hint or None)
     if answer.status != http.HTTPStatus.OK:
         raise LeadUnreachableError(
             f"the lead at {address} refused: {answer.status} {text.decode(errors='replace')[:200]}"

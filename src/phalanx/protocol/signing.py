@@ -29,6 +29,10 @@ class RefusedError(ProtocolError):
     """A message was not signed with this run's key, is stale, or was seen before."""
 
 
+class StaleError(RefusedError):
+    """A message whose time is too far from the receiver's; it was signed with the run's key."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunKey:
     """The secret of one run. Its repr does not show it."""
@@ -110,7 +114,7 @@ class Gate:
         sent = _seconds(headers)
         if not abs(now - sent) <= TOLERANCE:  # also refuses NaN
             message = f"stale: sent {now - sent:+.0f} s ago by the sender's clock"
-            raise RefusedError(message, hint="set the hosts' clocks (chrony, ntpd)")
+            raise StaleError(message, hint="set the hosts' clocks (chrony, ntpd)")
         if nonce in self._seen:
             message = "replayed: this message was received before"
             raise RefusedError(message)

@@ -23,7 +23,9 @@ _TRUST_AGAIN = "chmod 600 that file if nobody else can have read it"
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """Where a run is, and how to talk to its lead. `token` opens the lead: the file is for this user's eyes only."""
+    """Where a run is, and how to talk to its lead. `token` opens the lead, `key` lets a further host join: the file is
+    for this user's eyes only.
+    """
 
     run: str
     #: Absolute path of the run's folder.
@@ -37,6 +39,8 @@ class Entry:
     #: The pid of the launcher.
     launcher: int
     detached: bool = False
+    #: The run's key, in hex; empty where this user cannot add hosts.
+    key: str = ""
 
     @property
     def files(self) -> RunFolder:

@@ -183,8 +183,8 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
                 tasks=tuple(str(task) for task in past.restart.tasks),
                 bound=past.bound,
                 ended=past.ended,
-                culprit=str(past.culprit.task) if past.culprit.task else None,
-                cause=redact(past.culprit.cause),
+                culprit=str(past.culprit.task) if past.culprit and past.culprit.task else None,
+                cause=redact(past.culprit.cause) if past.culprit else "",
                 restart=past.restart.why,
                 resumed=_resumed(state, past),
             )

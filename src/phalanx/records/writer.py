@@ -22,6 +22,8 @@ from phalanx.redact import redact
 #: How many unwritten records are kept while the disk takes none; the oldest go first, and are counted.
 BACKLOG = 10_000
 
+_BLOCK = 1 << 16
+
 #: File systems that know no locks: the log works there, a second lead is not noticed.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
@@ -57,6 +59,8 @@ class EventLog:
         except OSError as wrong:
             raise PlaceError(f"the records {path} cannot be written: {wrong.strerror}") from wrong
         self._lock()
+        #: Bytes of a record that a writer before this one was killed in: taken away.
+        self.dropped = self._mend()
         #: A torn last line ends where the next record begins.
         self._torn = not _ends_whole(self._fd)
 
@@ -71,6 +75,18 @@ class EventLog:
                 f"the records {self._path} are being written by another lead",
                 hint="`phalanx ps` shows whether it lives",
             ) from wrong
+
+    def _mend(self) -> int:
+        """Take away half a line at the end, so that the file is whole again. A disk that refuses leaves it torn."""
+        size = os.fstat(self._fd).st_size
+        start = _line_start(self._fd, size)
+        with contextlib.suppress(OSError):
+            if start < size and _is_json(os.pread(self._fd, size - start, start)):
+                os.write(self._fd, b"\n")
+            elif start < size:
+                os.ftruncate(self._fd, start)
+                return size - start
+        return 0
 
     @property
     def waiting(self) -> int:
@@ -159,6 +175,26 @@ def _guarded(data: dict[str, Any]) -> dict[str, Any]:
 def _ends_whole(fd: int) -> bool:
     size = os.fstat(fd).st_size
     return size == 0 or os.pread(fd, 1, size - 1) == b"\n"
+
+
+def _line_start(fd: int, end: int) -> int:
+    """Where the line that is unfinished at `end` begins; `end` where none is."""
+    at = end
+    while at > 0:
+        block = os.pread(fd, min(at, _BLOCK), max(at - _BLOCK, 0))
+        newline = block.rfind(b"\n")
+        if newline >= 0:
+            return at - len(block) + newline + 1
+        at -= len(block)
+    return 0
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether only its newline is missing."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:

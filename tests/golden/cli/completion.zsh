@@ -19,6 +19,8 @@ _phalanx() {
         'report:Say how a run ended, why, and what to do next.'
         'attach:Follow a run that goes on elsewhere.'
         'stop:End a run: TERM, a grace, KILL.'
+        'scale:Give a run another number of workers.'
+        'join:Bring one more host to a run.'
         'check:Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.'
         'explain:Say in plain words what a TF_CONFIG means.'
         'fix:Print a TF_CONFIG without the faults that have one right answer.'
@@ -36,6 +38,8 @@ _phalanx() {
     case $verb in
         run) _arguments -s -A '-*' : \
             '--workers=[How many workers (1)]:value: ' \
+            '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
+            '--max-workers=[The most workers to grow to (--workers)]:value: ' \
             '--ps=[How many parameter servers (0); implies one chief]:value: ' \
             '--chief[One chief beside the workers, or none]' \
             '--no-chief[One chief beside the workers, or none]' \
@@ -62,6 +66,8 @@ _phalanx() {
             '*:file:_files' ;;
         chaos) _arguments -s -A '-*' : \
             '--workers=[How many workers (1)]:value: ' \
+            '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
+            '--max-workers=[The most workers to grow to (--workers)]:value: ' \
             '--ps=[How many parameter servers (0); implies one chief]:value: ' \
             '--chief[One chief beside the workers, or none]' \
             '--no-chief[One chief beside the workers, or none]' \
@@ -96,6 +102,8 @@ _phalanx() {
             '*:file:_files' ;;
         plan) _arguments -s -A '-*' : \
             '--workers=[How many workers (1)]:value: ' \
+            '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
+            '--max-workers=[The most workers to grow to (--workers)]:value: ' \
             '--ps=[How many parameter servers (0); implies one chief]:value: ' \
             '--chief[One chief beside the workers, or none]' \
             '--no-chief[One chief beside the workers, or none]' \
@@ -165,6 +173,13 @@ _phalanx() {
             '--now[KILL at once, without a grace to save in]' \
             '--wait[Return when it has ended]' \
             '--no-wait[Return when it has ended]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        scale) _arguments -s : \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        join) _arguments -s : \
+            '--host=[Its number (that of a lost host, else a new one)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         check) _arguments -s : \

@@ -1,0 +1,121 @@
+"""The lead that rides with this agent: its process is started beside ours, and started again when it dies.
+
+Imports are few: the first lead starts before asyncio is there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
+#: A lead that dies more often than this within a minute dies of something that a successor would die of too.
+TRIES, WITHIN = 5, 60.0
+
+#: It has written how the run ended; it was deposed by the lead of another host.
+_NO_SUCCESSOR = (0, 5)
+
+#: Where the new process finds its configuration, its listening socket, and the pipe whose end is its life.
+_CONFIG, _LISTEN, _LIFE = 3, 4, 5
+
+
+class Carrier:
+    """Keeps a lead alive, one epoch after the other, at one address.
+
+    The listening socket stays open here as well: while no lead lives, the kernel keeps the connections of those who
+    ask, and nobody finds the address gone.
+    """
+
+    def __init__(self, carry: dict[str, Any], *, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+        """`carry`: `listen`, the number of the socket, which is ours from now on, and `lead`, what a lead is told."""
+        self._about, self._say, self._clock = carry["lead"], say, clock
+        self._listen = carry["listen"]
+        os.set_inheritable(self._listen, False)  # noqa: FBT003 - it takes no name
+        self._epoch = self._about.get("epoch", 1)
+        self._pid: int | None = None
+        self._life = -1
+        self._deaths: list[float] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Start a lead of the next epoch, in a session of its own. Raises OSError."""
+        read, write = os.pipe()
+        self._life, life = os.pipe()
+        given = {_CONFIG: read, _LISTEN: self._listen, _LIFE: life}
+        # Away from the target numbers first, so that one dup2 cannot close what the next needs.
+        high = {number: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for number, fd in given.items()}
+        try:
+            self._pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-S", "-E", sys.argv[0], "lead", str(_CONFIG), str(_LISTEN)],
+                dict(os.environ),
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    *((os.POSIX_SPAWN_DUP2, fd, number) for number, fd in high.items()),
+                ],
+                setsid=True,
+            )
+        finally:
+            for fd in (read, life, *high.values()):
+                os.close(fd)
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(json.dumps({**self._about, "epoch": self._epoch}).encode())
+        self._epoch += 1
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on a lead that dies has a successor."""
+        self._loop = loop
+        loop.add_reader(self._life, self._ended)
+
+    def wait(self, patience: float) -> None:
+        """The run is over: up to `patience` seconds for the lead to leave. It has no successor any more."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._life)
+        self._loop = None
+        deadline = time.monotonic() + patience
+        while self._pid is not None and time.monotonic() < deadline:
+            try:
+                if os.waitpid(self._pid, os.WNOHANG)[0]:
+                    self._pid = None
+            except ChildProcessError:
+                self._pid = None
+            time.sleep(0.01)
+
+    def _ended(self) -> None:
+        """The lead's end of the pipe is closed: its process is gone, whatever it died of."""
+        assert self._loop is not None  # noqa: S101 - whoever calls us is it
+        assert self._pid is not None  # noqa: S101 - it was started
+        self._loop.remove_reader(self._life)
+        os.close(self._life)
+        code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        self._pid = None
+        if code in _NO_SUCCESSOR:
+            self._leave()
+            return
+        how = f"exit code {code}" if code > 0 else signal.Signals(-code).name
+        now = self._clock()
+        self._deaths = [then for then in self._deaths if then > now - WITHIN] + [now]
+        if len(self._deaths) > TRIES:
+            self._say(f"the lead has ended with {how}, for the {len(self._deaths)}th time: it has no successor")
+            self._leave()
+            return
+        self._say(f"the lead has ended with {how}; the one of epoch {self._epoch} takes over")
+        try:
+            self.start()
+        except OSError as wrong:
+            self._say(f"no lead can be started: {wrong.strerror}")
+            self._leave()
+            return
+        self._loop.add_reader(self._life, self._ended)
+
+    def _leave(self) -> None:
+        """Whoever asks now is told by the kernel that nobody is there."""
+        os.close(self._listen)

@@ -1,0 +1,68 @@
+"""`phalanx join`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from phalanx.cli import which
+from phalanx.cli.values import whole
+from phalanx.errors import InputError, PlaceError
+from phalanx.launch import join as start
+from phalanx.protocol import people
+from phalanx.records.index import LAST
+
+#: Seconds that the agent has to be known to the lead, and between two looks.
+_PATIENCE, _LOOK = 30.0, 0.1
+
+
+def join(
+    run: which.Run = LAST,
+    /,
+    *,
+    host: Annotated[
+        int | None, Parameter(help="Its number (that of a lost host, else a new one).", converter=whole)
+    ] = None,
+) -> int:
+    """Bring one more host to a run: an agent here, in place of a lost one or beside the others. Ctrl-C takes it away.
+
+    An elastic run (`--max-workers`) grows onto it after a cool-down; any other takes it where a host is missing. The
+    tasks that come to it get the environment of this command. Returns when the run has ended.
+
+    For example:
+      phalanx join last
+      phalanx join digits-1130-073311 --host 1
+    """
+    entry = which.find(run)
+    if not entry.lead:
+        raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
+    known = people.state(entry.lead, entry.token)["hosts"]
+    number = _number(known) if host is None else host
+    if known.get(str(number)):
+        raise InputError(f"host {number} of {entry.run} has an agent already", hint="leave --host out")
+    agent = start(entry, host=number, environ=os.environ)
+    try:
+        deadline = time.monotonic() + _PATIENCE
+        while not people.state(entry.lead, entry.token)["hosts"].get(str(number)):
+            if agent.poll() is not None or time.monotonic() > deadline:
+                raise PlaceError(f"host {number} could not join", hint=f"see {entry.files.agent_log(number)}")
+            time.sleep(_LOOK)
+        print(f"host {number} has joined {entry.run}; Ctrl-C takes it away again", flush=True)
+        return agent.wait()
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nphalanx: host {number} leaves {entry.run}\n")
+        return 0
+    finally:
+        if agent.poll() is None:
+            agent.kill()
+            agent.wait()
+
+
+def _number(known: dict[str, bool]) -> int:
+    """The lowest number whose agent is gone, else the next one."""
+    gone = [int(number) for number, living in known.items() if not living]
+    return min(gone, default=1 + max(map(int, known), default=-1))

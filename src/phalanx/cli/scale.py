@@ -1,0 +1,38 @@
+"""`phalanx scale`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from phalanx.cli import which
+from phalanx.cli.stop import me
+from phalanx.cli.values import whole
+from phalanx.errors import InputError
+from phalanx.protocol import people
+from phalanx.records.reader import read_state
+
+
+def scale(
+    run: which.Run,
+    workers: Annotated[int, Parameter(help="How many workers from now on.", converter=whole)],
+    /,
+) -> int:
+    """Give a run another number of workers: they stop where all can save, and start again as the next generation.
+
+    The run must have been started with a range (`--min-workers`, `--max-workers`, or `min` and `max` of the worker
+    role). What is asked for stays until the next `scale`: a host that comes later makes it no larger.
+
+    For example:
+      phalanx run --workers 2 --max-workers 4 train.py
+      phalanx scale last 4
+    """
+    entry = which.find(run)
+    state = read_state(entry.files)
+    if state.phase.terminal:
+        raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
+    people.scale(entry.lead, entry.token, workers=workers, by=me())
+    now = sum(task.type == "worker" for task in state.tasks)
+    print(f"{entry.run}: {workers} workers asked for, {now} run now; phalanx attach {entry.run} shows the change")
+    return 0

@@ -1,0 +1,47 @@
+"""When an elastic group changes its size: at once where somebody asks, after a cool-down where a host has come."""
+
+from __future__ import annotations
+
+from phalanx import events as ev
+from phalanx.plan.policies import Policies
+from phalanx.states import RunPhase, RunState
+
+
+def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered | float | None:
+    """The order to stop for another size; the time at which there will be one; None where the size is right.
+
+    Only growth and what somebody asked for come this way: a lost host ends its generation by itself.
+    """
+    if state.elastic is None or state.phase is not RunPhase.RUNNING or state.bound is None:
+        return None
+    before = workers(state)
+    size = state.elastic.size(living_hosts(state), state.asked)
+    if size is None or size == before:
+        return None
+    if size == state.asked and state.scale is not None and state.scale.time >= state.bound:
+        why = f"scaled from {before} to {size} workers"
+    elif size > before:
+        why = f"grown from {before} to {size} workers: {living_hosts(state)} hosts are there"
+        if now < (due := state.bound + policies.resize.cooldown):
+            return due
+    else:
+        return None
+    return ev.ResizeOrdered(time=now, generation=state.generation, before=before, workers=size, why=why)
+
+
+def workers(state: RunState) -> int:
+    """Workers of this generation."""
+    return sum(task.type == "worker" for task in state.tasks)
+
+
+def living_hosts(state: RunState) -> int:
+    """Hosts whose agents are expected to answer."""
+    return sum(host.living for host in state.hosts.values())
+
+
+def can_start(state: RunState) -> bool:
+    """Whether the living hosts suffice for a generation, perhaps a smaller one."""
+    living = living_hosts(state)
+    if state.elastic is None:
+        return living >= state.wanted_hosts
+    return state.elastic.size(living, state.asked) is not None

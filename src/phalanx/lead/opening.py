@@ -1,0 +1,39 @@
+"""What a lead says of the run it takes up, and of a host that has come."""
+
+from __future__ import annotations
+
+from phalanx.events import HostJoined, RunStarted
+from phalanx.plan.outline import Outline
+from phalanx.plan.size import elastic_of
+from phalanx.protocol.messages import Join
+
+
+def started_event(outline: Outline, run: str, now: float) -> RunStarted:
+    """The first event of an epoch."""
+    return RunStarted(
+        time=now,
+        run=run,
+        name=outline.name,
+        tasks=outline.tasks(),
+        strategy=outline.strategy.value,
+        hosts=outline.hosts,
+        leader=outline.leader,
+        elastic=elastic_of(outline),
+        must_listen=outline.must_listen,
+    )
+
+
+def joined_event(message: Join, now: float) -> HostJoined:
+    """An agent's introduction, as the records keep it."""
+    host = message.host
+    return HostJoined(
+        time=now,
+        host=host.id,
+        name=host.name,
+        address=host.address,
+        cpus=host.cpus,
+        gpus=host.gpus,
+        memory=host.memory,
+        agent_pid=message.pid,
+        instance=message.instance,
+    )

@@ -1,0 +1,140 @@
+"""More and fewer workers: a lost host shrinks the job, one that comes or a wish makes it grow (R84, R85)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from phalanx import events as ev
+from phalanx.errors import InputError
+from phalanx.names import TaskId
+from phalanx.plan.policies import Health, Policies, Restart
+from phalanx.states import RunPhase
+from simulated import World, outline
+
+pytestmark = pytest.mark.looptime
+
+
+def size(state):
+    return sum(task.type == "worker" for task in state.tasks)
+
+
+def runs(workers, generation):
+    return lambda s: s.phase is RunPhase.RUNNING and (size(s), s.generation) == (workers, generation)
+
+
+def elastic(*, workers=4, hosts=2, fewest=2, most=6, start=300, **more):
+    policies = Policies(restart=Restart(max=3), health=Health(start=start))
+    return outline(workers=workers, hosts=hosts, fewest=fewest, most=most, policies=policies, **more)
+
+
+async def end(world, over):
+    for task in list(world.lead.state.tasks):
+        world.exit(str(task))
+    return await over
+
+
+async def test_a_lost_host_shrinks_the_job_and_its_workers_are_numbered_anew():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.agents[0].die()
+    await world.until(runs(2, 2))
+    assert sorted(world.lead.state.tasks) == [TaskId("worker", 0), TaskId("worker", 1)]
+    assert {task.host for task in world.lead.state.tasks.values()} == {1}
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_host_that_returns_makes_it_grow_again_after_the_cool_down():
+    world = World(elastic())
+    world.start()
+    await world.until(runs(4, 1))
+    world.agents[1].die()
+    await world.until(runs(2, 2))
+    bound = world.lead.state.bound
+    world.come(1)
+    await world.until(runs(4, 3), within=200)
+    [order] = world.said(ev.ResizeOrdered)
+    assert order.time - bound >= 60
+    assert (order.before, order.workers) == (2, 4)
+    assert [o.counted for o in world.said(ev.RestartOrdered)] == [True, False]
+
+
+async def test_a_host_that_nobody_declared_makes_it_grow_up_to_its_most():
+    world = World(elastic(most=5))
+    world.start()
+    await world.until(runs(4, 1))
+    world.come(2)
+    await world.until(runs(5, 2), within=200)
+
+
+async def test_a_wish_for_more_workers_is_fulfilled_at_once_and_every_worker_is_asked_to_stop_first():
+    world = World(elastic(workers=2, hosts=1, fewest=1, most=4))
+    world.start()
+    await world.until(runs(2, 1))
+    world.lead.request_scale(4, by="me")
+    await world.until(runs(4, 2), within=30)
+    [stop] = world.said(ev.StopOrdered)
+    assert stop.grace > 0
+    world.lead.request_scale(1, by="me")
+    await world.until(runs(1, 3), within=30)
+    [task] = world.records.plan.tasks
+    assert json.loads(world.records.plan.tf_config(task))["cluster"]["worker"] == [task.address]
+
+
+@pytest.mark.parametrize("wish", [0, 1, 7])
+async def test_a_wish_out_of_range_is_refused_and_changes_nothing(wish):
+    world = World(elastic())
+    world.start()
+    await world.until(runs(4, 1))
+    with pytest.raises(InputError, match="this job takes 2 to 6"):
+        world.lead.request_scale(wish, by="me")
+    assert world.said(ev.ScaleRequested) == []
+
+
+async def test_below_its_fewest_it_waits_for_a_host_and_then_fails_by_name():
+    world = World(elastic(hosts=4, fewest=3, start=60))
+    over = world.start()
+    await world.until(runs(4, 1))
+    for number in (2, 3):
+        world.agents[number].die()
+    await world.until(lambda s: s.phase is RunPhase.RESTARTING)
+    began = asyncio.get_running_loop().time()
+    state = await over
+    assert asyncio.get_running_loop().time() - began >= 55
+    assert (state.phase, state.end.exit_code) == (RunPhase.FAILED, 3)
+    assert "generation 2 could not start: 2 of 4 hosts are there" in state.end.cause
+
+
+async def test_it_starts_smaller_where_hosts_do_not_come_by_the_start_deadline():
+    world = World(elastic(hosts=3, workers=3, fewest=2, start=30))
+    world.agents[2].start = lambda: None
+    over = world.start()
+    await world.until(runs(2, 1), within=60)
+    assert world.lead.state.bound - world.lead.state.started >= 30
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_job_of_a_fixed_size_waits_for_the_lost_host_and_takes_it_back():
+    world = World(outline(workers=4, hosts=2, policies=Policies(restart=Restart(max=3))))
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.agents[1].die()
+    await world.until(lambda s: s.phase is RunPhase.RESTARTING)
+    await asyncio.sleep(100)
+    world.come(1)
+    await world.until(runs(4, 2))
+    assert world.said(ev.ResizeOrdered) == []
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_second_agent_for_a_living_host_is_refused():
+    world = World(elastic())
+    world.start()
+    await world.until(runs(4, 1))
+    stranger = world.come(1)
+    await asyncio.sleep(1)
+    assert stranger.running.done()
+    assert "has an agent already" in str(stranger.running.exception())
