@@ -53,7 +53,7 @@ def test_a_detached_run_that_cannot_be_indexed_is_not_left_running(here):
 
 def test_a_frozen_agent_keeps_no_task_alive_after_the_run_has_failed(here):
     here.script(SLEEPER)
-    launcher = here.start("run", "--workers", 2, "train.py")
+    launcher = here.start("run", "--max-restarts", 0, "--workers", 2, "train.py")
     up(here, "worker:0", "worker:1")
     os.kill(here.event("host-joined")["agent_pid"], signal.SIGSTOP)
     launcher.communicate(timeout=40)
@@ -93,7 +93,7 @@ def test_an_agent_that_dies_before_it_joins_is_told_at_once(here):
 
 def test_a_dead_reaper_is_named_as_the_cause(here):
     here.script(SLEEPER)
-    launcher = here.start("run", "--workers", 2, "train.py")
+    launcher = here.start("run", "--max-restarts", 0, "--workers", 2, "train.py")
     up(here, "worker:0", "worker:1")
     os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGKILL)
     launcher.communicate(timeout=30)

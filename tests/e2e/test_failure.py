@@ -31,7 +31,7 @@ def up(here: Place, *tasks: str) -> None:
 def test_a_killed_worker_is_named_and_everything_is_over_within_a_second(here):
     """Must show 3."""
     here.script(DEAF)
-    launcher = here.start("run", "--workers", 2, "train.py")
+    launcher = here.start("run", "--max-restarts", 0, "--workers", 2, "train.py")
     up(here, "worker:0", "worker:1")
     victim = here.event("task-started", task="worker:1")["pid"]
     os.kill(victim, signal.SIGKILL)
@@ -112,7 +112,7 @@ def test_a_detached_run_outlives_its_launcher_and_can_be_attached_to(here):
 def test_a_killed_agent_leaves_no_process_and_the_host_is_named(here):
     """Must show 5: with two hosts, the second one's agent."""
     here.script(DEAF)
-    launcher = here.start("run", "--workers", 2, "--hosts", 2, "train.py")
+    launcher = here.start("run", "--max-restarts", 0, "--workers", 2, "--hosts", 2, "train.py")
     up(here, "worker:0", "worker:1")
     agent = here.event("host-joined", host=1)["agent_pid"]
     worker = here.event("task-started", task="worker:1")["pid"]
@@ -126,7 +126,7 @@ def test_a_killed_agent_leaves_no_process_and_the_host_is_named(here):
 def test_when_the_leads_agent_is_killed_the_lead_still_writes_how_it_ended(here):
     """Must show 5: the lead's own host."""
     here.script(DEAF)
-    launcher = here.start("run", "--workers", 2, "--hosts", 2, "train.py")
+    launcher = here.start("run", "--max-restarts", 0, "--workers", 2, "--hosts", 2, "train.py")
     up(here, "worker:0", "worker:1")
     os.kill(here.event("host-joined", host=0)["agent_pid"], signal.SIGKILL)
     assert launcher.wait(timeout=30) == 3

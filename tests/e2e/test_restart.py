@@ -45,7 +45,7 @@ def test_a_failed_group_starts_again_whole_on_new_ports_and_the_report_tells_bot
 @pytest.mark.real
 def test_without_a_budget_the_first_failure_ends_the_run(here):
     here.script(ONCE)
-    assert here.call("run", "--workers", 2, "train.py").returncode == 1
+    assert here.call("run", "--max-restarts", 0, "--workers", 2, "train.py").returncode == 1
     assert here.report()["past"] == []
 
 

@@ -165,12 +165,17 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     """The rendezvous binds the next generation as soon as it is due; here is only what happens when it cannot."""
     if now < restart.at:
         return (Wake(at=restart.at),)
-    deadline = restart.at + policies.health.start
-    if now < deadline:
-        return (Wake(at=deadline),)
     if can_start(state):
         return ()
     come = living_hosts(state)
+    deadline = restart.at + policies.health.start
+    waits = f"generation {state.generation + 1} waits for hosts"
+    if not any(note.message.startswith(waits) for note in state.notes):
+        words = f"{waits}: {come} of {state.wanted_hosts} are there; `phalanx join {state.run}` brings one"
+        limit = f"it waits {policies.health.start:g} s"
+        return (Say(event=ev.Noted(time=now, message=f"{words}; {limit}")),)
+    if now < deadline:
+        return (Wake(at=deadline),)
     cause = f"generation {state.generation + 1} could not start: {come} of {state.wanted_hosts} hosts are there"
     return (_end(now, outcome="failed", code=3, cause=cause),)
 
