@@ -13,8 +13,9 @@ from phalanx.agent.running import Running
 #: Seconds between two words about steps of one attempt, while there are more.
 SAID_EVERY = 10.0
 
-#: Seconds a program that has come to its end has to be gone; TensorFlow alone takes half of one (facts §6).
-LEAVING = 1.0
+#: Seconds a program that has come to its end has to be gone; TensorFlow alone takes half of one, and two on a busy
+#: machine (facts §6).
+LEAVING = 5.0
 
 #: Seconds between two looks at the counters of all tasks.
 _LOOK = 1.0

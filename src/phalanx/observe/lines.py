@@ -6,7 +6,17 @@ import json
 from collections.abc import Sequence
 from typing import TextIO
 
-from phalanx.events import Record, RunStarted, TaskExited, TaskListening
+from phalanx.events import (
+    CheckpointRestored,
+    CheckpointSaved,
+    Event,
+    Record,
+    RunStarted,
+    TaskDone,
+    TaskExited,
+    TaskListening,
+    TaskStepped,
+)
 from phalanx.names import TaskId, training_order
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import Chunk, RunOutput
@@ -66,7 +76,7 @@ class LinesView:
 
     def _events(self, state: RunState, records: Sequence[Record]) -> None:
         for record in records:
-            if isinstance(record.event, TaskListening):
+            if _goes_without_saying(record.event, state):
                 continue
             text = redact(describe(record.event, state))
             if isinstance(record.event, RunStarted):
@@ -90,6 +100,13 @@ class LinesView:
         out = f"{size(chunk.skipped)} of {chunk.log.task}'s output left out here"
         text = f"{out}, it writes faster than can be shown; all of it: {chunk.log.path}"
         self._out.write(f"{self._ink(f'{SELF.ljust(self._pad)} | {text}', 'bold')}\n")
+
+
+def _goes_without_saying(event: Event, state: RunState) -> bool:
+    """What every healthy task does, and often: the records have it, a person would drown in it."""
+    if isinstance(event, CheckpointSaved | CheckpointRestored):
+        return event.task != state.leader
+    return isinstance(event, TaskListening | TaskStepped | TaskDone)
 
 
 class JsonView:
