@@ -69,6 +69,15 @@ class HostLeft(Event):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StandbysReady(Event):
+    """How many interpreters a host now keeps ready for the next generation, and the memory that only they use."""
+
+    host: int
+    count: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlace:
     """Where a generation puts a task."""
 
@@ -327,6 +336,7 @@ EVENTS: dict[str, type[Event]] = {
         HostJoined,
         HostLost,
         HostLeft,
+        StandbysReady,
         GenerationBound,
         TaskStarted,
         TaskNotStarted,

@@ -42,6 +42,9 @@ class HostState:
     lost: str = ""
     lost_at: float | None = None
     left: bool = False
+    #: Standbys for the next generation, and the bytes that only they use.
+    standbys: int = 0
+    standby_bytes: int = 0
 
     @property
     def living(self) -> bool:
@@ -111,6 +114,12 @@ class RunState:
         return self.scale.workers if self.scale else None
 
     @property
+    def standbys(self) -> tuple[int, int]:
+        """How many all living hosts keep for the next generation, and the bytes that only these use."""
+        living = [host for host in self.hosts.values() if host.living]
+        return sum(host.standbys for host in living), sum(host.standby_bytes for host in living)
+
+    @property
     def all_over(self) -> bool:
         """Whether no process of the run is left, as far as the events tell."""
         return all(task.phase.over for task in self.tasks.values())
@@ -160,6 +169,13 @@ def _left(state: RunState, event: ev.HostLeft) -> RunState:
     return _host(state, dataclasses.replace(known, left=True)) if known else state
 
 
+def _standbys(state: RunState, event: ev.StandbysReady) -> RunState:
+    known = state.hosts.get(event.host)
+    if known is None:
+        return state
+    return _host(state, dataclasses.replace(known, standbys=event.count, standby_bytes=event.bytes))
+
+
 def _host(state: RunState, host: HostState) -> RunState:
     return dataclasses.replace(state, hosts={**state.hosts, host.id: host})
 
@@ -197,6 +213,7 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         phase=RunPhase.STARTING,
         generation=event.generation,
         bound=event.time,
+        hosts={name: dataclasses.replace(host, standbys=0, standby_bytes=0) for name, host in state.hosts.items()},
         tasks=tasks,
         culprit=None,
         restart=None,
@@ -325,6 +342,7 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.HostJoined, _joined),
     (ev.HostLost, _lost),
     (ev.HostLeft, _left),
+    (ev.StandbysReady, _standbys),
     (ev.GenerationBound, _bound),
     (ev.TaskEvent, _task),
     (ev.StopRequested, _stop_requested),

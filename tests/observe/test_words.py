@@ -40,6 +40,9 @@ def everything() -> list[ev.Event]:
     told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"
     )
+    told.say(ev.StandbysReady(time=0.0, host=0, count=2, bytes=374_000_000))
+    told.say(ev.StandbysReady(time=0.0, host=0, count=1, bytes=187_000_000))
+    told.say(ev.StandbysReady(time=0.0, host=0, count=0, bytes=0))
     return told.bound(port=30000).events
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
+from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
-from phalanx.agent.prestart import Waiting, refusal
+from phalanx.agent.prestart import Waiting, refusal, stand_by
 from phalanx.agent.tasks import Tasks
 from phalanx.errors import PhalanxError, PlaceError
-from phalanx.events import StopRequested
+from phalanx.events import Event, StopRequested
 from phalanx.plan.host import Host
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
@@ -87,8 +90,8 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         environ=config["environ"],
         secrets=[value.encode() for value in config["secrets"]],
         reaper=reaper,
-        waiting=waiting,
         boot=config["boot"],
+        pool=functools.partial(_pool, config, reaper, waiting),
         ports_after=_Ports(holder, ports[serving:], serving).after,
     )
     link = Link(client, join, tasks.obey, patience=PATIENCE)
@@ -106,6 +109,18 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     tasks.close()
     holder.release_all()
     return PlaceError.exit_code if disowned else 0
+
+
+def _pool(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], say: Callable[[Event], None]) -> Pool:
+    return Pool(
+        waiting.values(),
+        host=config["host"]["id"],
+        cwd=config["cwd"],
+        bounds=Bounds.of(config),
+        start=functools.partial(stand_by, reaper, config),
+        kill=lambda unwanted: reaper.kill_tree(unwanted.child),
+        say=say,
+    )
 
 
 class _Ports:

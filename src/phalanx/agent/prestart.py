@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phalanx.agent.children import Child, ChildSpec, Reaper
@@ -32,33 +32,56 @@ class Waiting:
         self.argv, self.env, self.standby, self.child, self.out, self.err = argv, env, standby, child, out, err
         self.life = life
 
+    def discard(self) -> None:
+        """Nobody wants it: its pipes are closed, and where it waits it leaves. Only for one that was not taken."""
+        self.standby.discard()
+        self.life.close()
+        for fd in (self.out, self.err):
+            os.close(fd)
+
 
 def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
     """Start a standby for each task this host will probably get, by task name. Nothing is waited for."""
     found: dict[str, Waiting] = {}
     for task in config["standby"]:
-        argv = tuple(task["argv"])
-        environ = {**config["environ"], **task["env"]}
-        if not can_stand_by(argv, environ, config["cwd"]):
-            continue
-        standby = Standby(boot=config["boot"], imports=tuple(task["imports"]))
-        life = Life()
-        spec, out, err = piped(
-            f"{task['id']}/standby",
-            argv,
-            {**environ, **standby.env(environ), **life.env()},
-            config["cwd"],
-            {**standby.fds, **life.fds},
+        waiting = stand_by(
+            reaper,
+            config,
+            name=f"{task['id']}/standby",
+            argv=tuple(task["argv"]),
+            env=task["env"],
+            imports=config["imports"].get(task["id"].partition(":")[0], ()),
         )
-        child = reaper.spawn(spec)
-        for fd in (spec.stdout, spec.stderr):
-            os.close(fd)
-        standby.started()
-        life.started()
-        found[task["id"]] = Waiting(
-            argv=argv, env=dict(task["env"]), standby=standby, child=child, life=life, out=out, err=err
-        )
+        if waiting is not None:
+            found[task["id"]] = waiting
     return found
+
+
+def stand_by(
+    reaper: Reaper,
+    config: Mapping[str, Any],
+    *,
+    name: str,
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    imports: Sequence[str],
+) -> Waiting | None:
+    """Start one; None where this command cannot stand by. `env` is what is known of the variables that it will get.
+
+    Raises OSError and PlaceError where no process or pipe is to be had.
+    """
+    environ = {**config["environ"], **env}
+    if not can_stand_by(argv, environ, config["cwd"]):
+        return None
+    standby, life = Standby(boot=config["boot"], imports=tuple(imports)), Life()
+    added = {**standby.env(environ), **life.env()}
+    spec, out, err = piped(name, argv, {**environ, **added}, config["cwd"], {**standby.fds, **life.fds})
+    child = reaper.spawn(spec)
+    for fd in (spec.stdout, spec.stderr):
+        os.close(fd)
+    standby.started()
+    life.started()
+    return Waiting(argv=argv, env=dict(env), standby=standby, child=child, life=life, out=out, err=err)
 
 
 def ride_along(

@@ -15,6 +15,7 @@ from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, S
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture, Trouble
+from phalanx.agent.pool import Pool
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
 from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
@@ -47,11 +48,11 @@ class Tasks:
         environ: Mapping[str, str],
         secrets: Sequence[bytes],
         reaper: Reaper,
-        waiting: dict[str, Waiting],
         boot: str,
+        pool: Callable[[Callable[[ev.Event], None]], Pool],
         ports_after: Callable[[int], tuple[int, ...]],
     ) -> None:
-        """`waiting`: standbys by task name, used by the first generation that wants the same command.
+        """`pool` makes the standbys of this host, told where to say what becomes of them.
 
         `boot`: the folder with the runtime's sitecustomize; empty where nothing of ours may be in the tasks.
 
@@ -60,7 +61,7 @@ class Tasks:
         self._ports_after = ports_after
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets = list(secrets)
-        self._reaper, self._waiting, self._boot = reaper, waiting, boot
+        self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
         self._progress = Progress(self._tell, self._note)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
@@ -94,8 +95,7 @@ class Tasks:
 
     def close(self) -> None:
         """Whatever is left ends at once with the reaper."""
-        for waiting in self._waiting.values():
-            waiting.standby.discard()
+        self._pool.close()
         self._reaper.close()
         for running in self._running.values():
             for capture in running.captures:
@@ -113,14 +113,12 @@ class Tasks:
             running.former = before.child if before is not None else None
             self._running[task.id] = running
             self._make_folders(task.id)
-            waiting = self._waiting.pop(str(task.id), None)
-            if waiting is not None and waiting.argv == task.argv and waiting.child.alive:
+            waiting = self._pool.take(task.id, task.argv, task.env)
+            if waiting is not None:
                 running.standby, running.child, running.life = waiting.standby, waiting.child, waiting.life
                 self._by_child[waiting.child.id] = running
                 self._capture(running, waiting.out, waiting.err)
                 self._difference(running, waiting)
-            elif waiting is not None:
-                waiting.standby.discard()
         self._said.prepared(order.generation, self._ports_after(order.generation))
 
     def _end_older(self, generation: int) -> None:
@@ -166,6 +164,7 @@ class Tasks:
         for running in mine:
             if running not in first:
                 self._spawn(self._start_after(running, first, order.grace))
+        self._pool.follow([running for running in self._running.values() if running.generation == order.generation])
 
     async def _former_is_gone(self, running: Running) -> None:
         """No process of the attempt before may be left: two at one address would both be believed."""
@@ -205,6 +204,7 @@ class Tasks:
 
     def _start_now(self, running: Running, now: float) -> None:
         if running.standby is not None and running.child is not None and running.child.alive:
+            self._reaper.mark(running.child, self._identity(running))
             running.standby.go(running.news, unset=running.gone)
             running.pid = running.child.pid
             self._is_running(running, now, standby=True)
@@ -304,6 +304,8 @@ class Tasks:
             self._give_up(event.time, reason)
             return
         running = self._by_child.get(event.id)
+        if running is None:
+            self._pool.on_child(event)
         if running is None or running.ended.is_set():
             return
         match event:
@@ -352,6 +354,9 @@ class Tasks:
             message = "attach() comes first"
             raise RuntimeError(message)
         return self._link
+
+    def _say(self, event: ev.Event) -> None:
+        self._said.say(event)
 
     def _give_up(self, when: float, reason: str) -> None:
         """This host cannot go on: the lead hears why, and this agent leaves."""

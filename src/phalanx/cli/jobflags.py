@@ -52,6 +52,9 @@ class JobFlags:
     start_timeout: Annotated[str | None, _flag("Until every task must listen (5m).", _TIME)] = None
     silence: Annotated[str | None, _flag("Without any sign of life, a task is stuck (off).", _TIME)] = None
     max_restarts: Annotated[int | None, _number("Restarts after failures of one kind (3); 0: none.", _TIME)] = None
+    standbys: Annotated[int | None, _number("Ready interpreters a host keeps for a restart (one a task).", _TIME)] = (
+        None
+    )
     strategy: Annotated[
         Literal["mwms", "ps", "estimator", "none", "auto"] | None,
         cyclopts.Parameter(help="What the script builds (auto).", group=_TRAINING, converter=choice),

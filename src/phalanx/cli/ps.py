@@ -20,7 +20,7 @@ from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import attempt_logs
 from phalanx.observe.standing import standing
 from phalanx.observe.table import columns
-from phalanx.observe.words import COLOURS, duration, host_name, silent_for, standing_of
+from phalanx.observe.words import COLOURS, duration, host_name, silent_for, standbys, standing_of
 from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.lastwords import last_written
@@ -172,7 +172,8 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
         word = standing_of(task, wrote=wrote is not None)
         silence = "-" if silent is None else duration(silent)
         rows.append((str(task.id), host, word, pid, up, silence, task.address or "-"))
-    print(f"{entry.run} {state.phase.value}")
+    ready = f" · {standbys(*state.standbys)}" if state.standbys[0] and not state.phase.terminal else ""
+    print(f"{entry.run} {state.phase.value}{ready}")
     for line in columns(rows, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000):
         print(f"  {line}")
     return 0

@@ -26,14 +26,14 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
         (task for task in fallen(state) if task.phase is not TaskPhase.LOST),
         key=lambda task: (task.ended or now, task.id),
     )
-    if lost and not any(_own(task) and (task.ended or now) < _lost_at(state, lost[0].id, now) for task in failed):
+    if lost and not any(is_own(task) and (task.ended or now) < _lost_at(state, lost[0].id, now) for task in failed):
         return _host_lost(state, lost[0].id, now)
     if not failed:
         return None
     first = failed[0]
-    if not _own(first):
-        first = next((t for t in failed if _own(t) and (t.ended or now) - (first.ended or now) <= TEARDOWN), first)
-    if not _own(first):
+    if not is_own(first):
+        first = next((t for t in failed if is_own(t) and (t.ended or now) - (first.ended or now) <= TEARDOWN), first)
+    if not is_own(first):
         early = [
             t
             for t in state.tasks.values()
@@ -50,7 +50,7 @@ def lost_now(state: RunState, host: HostState) -> bool:
     return used and host.lost_at is not None and host.lost_at >= (state.bound or 0.0)
 
 
-def _own(task: TaskState) -> bool:
+def is_own(task: TaskState) -> bool:
     """Whether it failed by itself: it could not start, or its last lines blame nobody."""
     return task.exit is None or not says_victim(task.exit.last_lines)
 
@@ -88,7 +88,7 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
 
 def _alike(task: TaskState, culprit: TaskState) -> bool:
     """Failed by itself in the same way, if only after it was told to end: the same fault, and nobody's victim."""
-    if not _own(task) or task.phase is TaskPhase.LOST:
+    if not is_own(task) or task.phase is TaskPhase.LOST:
         return False
     if task.exit is None or culprit.exit is None:
         return task.phase is TaskPhase.FAILED and task.exit is culprit.exit

@@ -12,6 +12,7 @@ from phalanx import events as ev
 from phalanx.decide.culprit import lost_now, name_culprit, never_listened
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
+from phalanx.decide.grace import graces
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
@@ -113,7 +114,10 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
     """Those that cannot go on are ended; then the culprit is named, and then it is settled what follows."""
     unit = failing_unit(state)
     if told := [t for t in _living(state) if t.id in unit and t.stop_ordered is None]:
-        return (Stop(tasks=_ids(told), grace=policies.grace.failure, reason="another task has failed"),)
+        return tuple(
+            Stop(tasks=_ids(some), grace=grace, reason="another task has failed")
+            for some, grace in graces(state, told, policies)
+        )
     over = all(state.tasks[task].phase.over for task in unit)
     if not over and (waits := _when_gone(state, now)):
         return waits

@@ -222,7 +222,11 @@ def _start_agent(
         "ports": submission.outline.ports,
         "serving": serving,
         "boot": str(home / "phalanx" / "runtime" / "boot") if submission.outline.runtime else "",
-        "standby": [_standby(submission, task) for task in tasks] if submission.outline.runtime else [],
+        "standby": [_standby(task) for task in tasks] if submission.outline.runtime else [],
+        # What standbys of the generations after the first are started with, and how many there may be.
+        "standbys": submission.outline.policies.restart.standby_limit if submission.outline.runtime else 0,
+        "imports": {kind: list(imports) for kind, imports in submission.imports.items()},
+        "memory": {role.type: role.memory or 0 for role in submission.outline.roles},
     }
     if listener is not None:
         config["carry"] = {
@@ -253,13 +257,8 @@ def _start_agent(
     return agent
 
 
-def _standby(submission: Submission, task: PlannedTask) -> dict[str, Any]:
-    return {
-        "id": str(task.id),
-        "argv": list(task.argv),
-        "env": dict(task.env),
-        "imports": list(submission.imports.get(task.id.type, ())),
-    }
+def _standby(task: PlannedTask) -> dict[str, Any]:
+    return {"id": str(task.id), "argv": list(task.argv), "env": dict(task.env)}
 
 
 def _tell(agent: subprocess.Popen[bytes], config: Mapping[str, Any], *, attached: bool) -> None:

@@ -37,6 +37,7 @@ class Flags:
     hosts: int | None = None
     on: str | None = None
     max_restarts: int | None = None
+    standbys: int | None = None
     silence: str | None = None
     start_timeout: str | None = None
     #: Replace a TF_CONFIG of the user's environment.
@@ -62,6 +63,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "ports": ("ports",),
     "hosts": ("hosts",),
     "max_restarts": ("restart", "max"),
+    "standbys": ("restart", "standbys"),
     "silence": ("health", "silence"),
     "start_timeout": ("health", "start"),
     "force_tf_config": ("force_tf_config",),

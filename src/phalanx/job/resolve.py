@@ -142,7 +142,7 @@ def _policies(job: Job) -> Policies:
     return Policies(
         health=Health(start=job.health.start, finish=job.health.finish, evaluator=job.health.evaluator),
         grace=Grace(stop=job.grace.stop, failure=job.grace.failure),
-        restart=Restart(max=job.restart.max, within=job.restart.within),
+        restart=Restart(max=job.restart.max, within=job.restart.within, standbys=job.restart.standbys),
     )
 
 

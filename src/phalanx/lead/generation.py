@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from phalanx.events import GenerationBound, TaskPlace
 from phalanx.names import TaskId
-from phalanx.plan.outline import Strategy
+from phalanx.plan.outline import Role, Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
 from phalanx.states import RunState
@@ -83,6 +83,19 @@ def stop_orders(state: RunState, host: int) -> list[Order]:
     ]
 
 
+def standby_note(plan: Plan) -> str:
+    """Said with the first generation: why some tasks will have no standby. Empty where nothing is to be said."""
+    if plan.generation > 1 or plan.outline.policies.restart.standby_limit == 0:
+        return ""
+    kinds = ", ".join(role.type for role in plan.outline.roles if not _comes_again(role))
+    return f"no standbys for {kinds}: the command or environment holds {{generation}}" if kinds else ""
+
+
+def _comes_again(role: Role) -> bool:
+    """Whether its tasks have the same command in each generation."""
+    return not any("{generation}" in word for word in (*role.command, *role.env.values()))
+
+
 def _by_host(plan: Plan) -> dict[int, list[PlannedTask]]:
     found: dict[int, list[PlannedTask]] = {}
     for task in plan.tasks:
@@ -101,4 +114,5 @@ def _start(plan: Plan, task: PlannedTask) -> StartTask:
         tail=task.tail,
         head=pack(task.head) if task.head is not None else None,
         first=first,
+        again=_comes_again(plan.outline.role(task.id.type)),
     )

@@ -11,7 +11,7 @@ from phalanx import events as ev
 from phalanx.decide.elastic import can_start
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
-from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders, stop_orders
+from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders, standby_note, stop_orders
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.opening import joined_event, started_event
 from phalanx.names import TaskId
@@ -33,7 +33,7 @@ LEASE = 10.0
 PATIENCE = 2.0
 
 #: What an agent may put into the records; everything else is the lead's to say.
-_FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested, ev.HostLost)
+_FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
 
 
 class DeposedError(ProtocolError):
@@ -274,6 +274,8 @@ class Lead:
             return
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         self._say(bound_event(self.plan, self._clock()))
+        if note := standby_note(self.plan):
+            self._say(ev.Noted(time=self._clock(), message=note))
         for host, order in prepare_orders(self.plan).items():
             self._mailboxes[host].put(order)
 

@@ -16,7 +16,7 @@ from phalanx.observe.logtail import LastLine, attempt_logs
 from phalanx.observe.report import render
 from phalanx.observe.screen import Screen
 from phalanx.observe.table import columns, cut
-from phalanx.observe.words import COLOURS, host_name, silent_for, standing_of, uptime, visible
+from phalanx.observe.words import COLOURS, host_name, silent_for, standbys, standing_of, uptime, visible
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
@@ -108,7 +108,8 @@ class LiveView:
             phase = f"waiting for hosts, {len(state.hosts)} of {state.wanted_hosts} joined"
         elapsed = uptime((state.ended or self._clock()) - state.started) if state.started else uptime(0)
         generation = f" · generation {state.generation}" if state.generation else ""
-        text = Text(cut(f"{state.run or self._folder.run} · {phase}{generation} · {elapsed}", width))
+        ready = f" · {standbys(*state.standbys)}" if state.standbys[0] else ""
+        text = Text(cut(f"{state.run or self._folder.run} · {phase}{generation} · {elapsed}{ready}", width))
         text.highlight_words([state.run or self._folder.run], style="bold")
         text.highlight_words([phase], style=COLOURS.get(state.phase.value, "cyan"))
         return text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from phalanx.noise import telling
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
-from phalanx.observe.words import COLOURS, NAMED, clock, duration, resumed_words, size, visible
+from phalanx.observe.words import COLOURS, NAMED, clock, duration, resumed_words, size, standbys, visible
 from phalanx.records.report import WARNING, Report, TaskReport
 from phalanx.states import RunPhase
 from phalanx.taskstate import TaskPhase
@@ -132,6 +132,8 @@ def _left(report: Report, ink: Ink) -> Iterator[str]:
     """What else there is: lost hosts, outputs, notes, the folder."""
     lost = [host for host in report.hosts if host.lost and host.name not in report.cause]
     lines = [f"host {host.name} was lost: {host.lost}" for host in lost]
+    if report.exit_code is None and (count := sum(host.standbys for host in report.hosts)):
+        lines.append(f"{standbys(count, sum(host.standby_bytes for host in report.hosts))} for the next generation")
     lines += [f"output {out.path} is {'there' if out.there else ink('missing', 'yellow')}" for out in report.outputs]
     lines += [f"note: {note}" for note in report.notes if not note.startswith(WARNING)]
     if lines:

@@ -48,6 +48,8 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             return f"host {host_name(state, event.host)} is lost: {event.reason}"
         case ev.HostLeft():
             return f"host {host_name(state, event.host)} has left"
+        case ev.StandbysReady():
+            return f"host {host_name(state, event.host)} keeps {standbys(event.count, event.bytes)}"
         case ev.GenerationBound():
             return _bound(event)
         case ev.StopRequested():
@@ -165,6 +167,11 @@ def silent_for(task: TaskState, wrote: float | None, now: float) -> float | None
     if task.phase is not TaskPhase.RUNNING:
         return None
     return max(now - max(wrote or 0.0, task.started or 0.0), 0.0)
+
+
+def standbys(count: int, total: int) -> str:
+    """`2 standbys (374.0 MB)`, for the next generation."""
+    return f"{_count(count, 'standby')} ({size(total)})" if count else "no standby"
 
 
 def tasks(names: tuple[TaskId, ...]) -> str:

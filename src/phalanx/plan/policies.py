@@ -33,6 +33,13 @@ class Restart:
 
     max: int = 3
     within: float = 3600.0
+    #: Standbys on a host for the next generation; None: one a task, or none where nothing is restarted.
+    standbys: int | None = None
+
+    @property
+    def standby_limit(self) -> int | None:
+        """At most so many on a host; None: as many as it has tasks that can stand by."""
+        return 0 if self.standbys is None and not self.max else self.standbys
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,6 +62,8 @@ class StartTask:
     head: str | None = None
     #: The leader of its group listens first: others that start before it back off for a second (facts §6).
     first: bool = False
+    #: Whether the next generation has a task with the same command, so that an interpreter may wait for it.
+    again: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,6 +45,9 @@ class HostReport:
     memory: int
     joined: float
     lost: str
+    #: Standbys that it kept last for a next generation, and the bytes that only they used.
+    standbys: int = 0
+    standby_bytes: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,6 +208,8 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
                 memory=host.joined.memory,
                 joined=host.joined.time,
                 lost=host.lost,
+                standbys=host.standbys,
+                standby_bytes=host.standby_bytes,
             )
             for host in sorted(state.hosts.values(), key=lambda host: host.id)
         ),

@@ -30,6 +30,11 @@ def mark(source: bytes) -> int:
     return int.from_bytes(source, "big") % ((1 << 61) - 1)
 
 
+def may_come_late(name: bytes) -> bool:
+    """Whether a variable may change once the head has run, if nobody has asked for it."""
+    return name.startswith(_MAY_COME_LATE)
+
+
 def is_identity(name: bytes) -> bool:
     """Whether a variable says which task this is, so that no answer can be given before it is known."""
     return name == b"TF_CONFIG" or name.startswith(b"PHALANX_")
@@ -144,7 +149,7 @@ class Standby:
                 return
             changes = self._wait()
             changes = {name: value for name, value in changes.items() if dict.get(self._environ, name) != value}
-            if any(name in self.asked or not name.startswith(_MAY_COME_LATE) for name in changes):
+            if any(name in self.asked or not may_come_late(name) for name in changes):
                 self._start_afresh(changes)
             for name, value in changes.items():
                 if value is None:
