@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launched import wait_for
+from launched import Place, wait_for
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
 
@@ -71,3 +71,57 @@ def test_a_killed_worker_costs_at_most_one_epoch_and_the_result_is_that_of_an_un
     assert resumed == calm[-len(resumed) :]
     assert int(resumed[0].split()[1].split("/")[0]) >= 4
     here.gone(within=5)
+
+
+@pytest.mark.real
+@pytest.mark.tensorflow
+@pytest.mark.timeout(240)
+def test_restarts_are_warm_each_time_and_the_result_is_that_of_an_undisturbed_run(here):
+    """Two kills, two generations of standbys; one standby is killed as well, and nothing is left at the end."""
+    words = ("--workers", 2, "--max-restarts", 3, DIGITS, "--epochs", 30, "--checkpoint")
+    calm = here.call("run", "--runs", here.folder / "calm", *words, here.folder / "calm-ckpt")
+    assert calm.returncode == 0, calm.stdout + calm.stderr
+    [log] = (here.folder / "calm").glob("*/logs/worker_0/g1.a1.out")
+    calm_epochs = [line for line in log.read_text().splitlines() if line.startswith("epoch ")]
+    launcher = here.start("run", *words, here.folder / "ckpt", "--steps-delay", 0.1)
+    first = here.event("standbys-ready", count=2)
+    assert 2 * 50e6 < first["bytes"] < 2 * 600e6
+    assert "2 standbys (" in here.call("ps", "last").stdout
+    one = next(pid for pid, command in here.processes().items() if is_standby(pid) and "train.py" in command)
+    os.kill(one, signal.SIGKILL)
+    wait_for(lambda: [e["count"] for e in here.events("standbys-ready")] in ([2, 1, 2], [2]), "both again")
+    wait_for(lambda: sum(map(is_standby, here.processes())) == 2, "two standbys", within=30)
+    for generation, victim in ((1, "worker:1"), (2, "worker:0")):
+        if generation > 1:
+            here.event("standbys-ready", number=len(here.events("standbys-ready")) + 1)
+        [pid] = [e["pid"] for e in here.events("task-started") if (e["task"], e["generation"]) == (victim, generation)]
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda g=generation: len(started(here, g + 1)) == 2, f"generation {generation + 1}")
+        assert [e["standby"] for e in started(here, generation + 1)] == [True, True]
+    third = here.run_folder() / "logs" / "worker_0" / "g3.a1.out"
+    wait_for(lambda: third.exists() and third.read_text().count("\nepoch ") >= 2, "two epochs of the third generation")
+    resumed = [line for line in third.read_text().splitlines() if line.startswith("epoch ")][:2]
+    at = calm_epochs.index(resumed[0])
+    assert at >= 2
+    assert calm_epochs[at : at + 2] == resumed
+    launcher.terminate()
+    assert launcher.wait(timeout=60) == 4
+    assert [past["culprit"] for past in here.report()["past"]] == ["worker:1", "worker:0"]
+    here.gone(within=5)
+
+
+def started(here: Place, generation: int) -> list[dict[str, object]]:
+    return [event for event in here.events("task-started") if event["generation"] == generation]
+
+
+def is_standby(pid: int) -> bool:
+    """One of a later generation: it knows its run, and not which task it will be."""
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return (
+        any(entry.startswith(b"PHALANX_BOOT_FDS=") for entry in environ)
+        and not any(entry.startswith(b"PHALANX_TASK=") for entry in environ)
+        and (Path(f"/proc/{pid}/fd/198")).exists()
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import pytest
 
 from phalanx import events as ev
 from phalanx.names import TaskId
-from phalanx.plan.policies import Policies, Restart
+from phalanx.plan.outline import Role
+from phalanx.plan.policies import Grace, Policies, Restart
 from phalanx.states import RunPhase
 from simulated import World, outline
 
@@ -156,3 +158,47 @@ async def test_a_late_word_of_an_old_generation_changes_nothing():
     )
     await asyncio.sleep(5)
     assert world.lead.state.tasks == before
+
+
+@pytest.mark.parametrize(
+    ("how", "most", "grace"),
+    [
+        ({"signal": 9}, 3, 0.0),  # the kernel's word: nothing that a victim says could change it
+        ({"signal": 11}, 3, 0.0),
+        ({"code": 1, "said": ("ValueError: bad",)}, 3, 0.5),  # perhaps all fail alike
+        ({"signal": 6, "said": MWMS_VICTIM}, 3, 0.5),  # it blames another: its words are wanted
+        ({"signal": 9}, 0, 0.5),  # nothing follows that would have to wait
+    ],
+)
+async def test_the_next_generation_waits_for_victims_only_where_their_words_may_matter(how, most, grace):
+    world = World(job(workers=2, most=most))
+    world.agents[0].deaf = True
+    world.start()
+    await world.until(in_generation(1))
+    world.exit("worker:1", **how)
+    await world.until(lambda _: bool(world.said(ev.CulpritNamed)))
+    assert [stop.grace for stop in world.said(ev.StopOrdered)] == [grace]
+    assert world.said(ev.CulpritNamed)[0].task == TaskId("worker", 1)
+
+
+async def test_an_evaluator_keeps_its_grace_and_a_longer_one_that_was_asked_for_holds_for_all():
+    patient = Policies(restart=Restart(max=3), grace=Grace(failure=4.0))
+    for policies, graces in ((Policies(restart=Restart(max=3)), [0.0, 0.5]), (patient, [4.0])):
+        world = World(outline(workers=2, evaluator=1, policies=policies))
+        world.start()
+        await world.until(in_generation(1))
+        world.exit("worker:1", signal=9)
+        await world.until(in_generation(2))
+        assert [stop.grace for stop in world.said(ev.StopOrdered)] == graces
+
+
+async def test_a_command_that_holds_the_generation_has_no_standby_and_that_is_said_once():
+    changing = Role(type="worker", count=2, command=("python", "train.py", "--run-of", "{generation}"))
+    world = World(dataclasses.replace(job(workers=2), roles=(changing,)))
+    world.start()
+    await world.until(in_generation(1))
+    world.exit("worker:1", signal=9)
+    await world.until(in_generation(2))
+    notes = [note.message for note in world.said(ev.Noted)]
+    assert notes == ["no standbys for worker: the command or environment holds {generation}"]
+    assert not any(task.again for order in world.agents[0].orders for task in order.tasks)
