@@ -13,7 +13,7 @@ import pytest
 from phalanx import events as ev
 from phalanx.agent.children import Child, Exited, Started
 from phalanx.agent.machine import Machine, Memory
-from phalanx.agent.pool import CALM, FAILURES, LOOK, Bounds, Pool
+from phalanx.agent.pool import BACK_OFF, CALM, FAILURES, LOOK, Bounds, Pool
 from phalanx.agent.prestart import Waiting
 from phalanx.agent.running import Running
 from phalanx.names import TaskId
@@ -280,9 +280,11 @@ async def test_one_that_is_killed_is_replaced_after_a_pause(bench):
     here.pool.follow([worker(0), worker(1)])
     await asyncio.sleep(CALM + 10)
     here.die(here.started[0])
+    await asyncio.sleep(BACK_OFF - 0.1)
+    assert len(here.started) == 2
     await asyncio.sleep(LOOK)
     assert len(here.started) == 3
-    assert here.counts()[-1] == 2
+    assert here.counts() == [2, 1, 2]
     assert here.pool.take(TaskId("worker", 0), ARGV, worker(0).task.env) in here.started[1:]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_killed_worker_costs_at_most_one_epoch_and_the_result_is_that_of_an_un
 
 @pytest.mark.real
 @pytest.mark.tensorflow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(500)
 def test_restarts_are_warm_each_time_and_the_result_is_that_of_an_undisturbed_run(here):
     """Two kills, two generations of standbys; one standby is killed as well, and nothing is left at the end."""
     words = ("--workers", 2, "--max-restarts", 3, DIGITS, "--epochs", 30, "--checkpoint")
@@ -84,16 +85,15 @@ def test_restarts_are_warm_each_time_and_the_result_is_that_of_an_undisturbed_ru
     [log] = (here.folder / "calm").glob("*/logs/worker_0/g1.a1.out")
     calm_epochs = [line for line in log.read_text().splitlines() if line.startswith("epoch ")]
     launcher = here.start("run", *words, here.folder / "ckpt", "--steps-delay", 0.1)
-    first = here.event("standbys-ready", count=2)
+    first = ready(here, 1)
     assert 2 * 50e6 < first["bytes"] < 2 * 600e6
     assert "2 standbys (" in here.call("ps", "last").stdout
     one = next(pid for pid, command in here.processes().items() if is_standby(pid) and "train.py" in command)
     os.kill(one, signal.SIGKILL)
-    wait_for(lambda: [e["count"] for e in here.events("standbys-ready")] in ([2, 1, 2], [2]), "both again")
-    wait_for(lambda: sum(map(is_standby, here.processes())) == 2, "two standbys", within=30)
+    ready(here, 2)
     for generation, victim in ((1, "worker:1"), (2, "worker:0")):
         if generation > 1:
-            here.event("standbys-ready", number=len(here.events("standbys-ready")) + 1)
+            ready(here, 3)
         [pid] = [e["pid"] for e in here.events("task-started") if (e["task"], e["generation"]) == (victim, generation)]
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda g=generation: len(started(here, g + 1)) == 2, f"generation {generation + 1}")
@@ -108,6 +108,16 @@ def test_restarts_are_warm_each_time_and_the_result_is_that_of_an_undisturbed_ru
     assert launcher.wait(timeout=60) == 4
     assert [past["culprit"] for past in here.report()["past"]] == ["worker:1", "worker:0"]
     here.gone(within=5)
+
+
+def ready(here: Place, number: int) -> dict[str, Any]:
+    """Standbys step back: on a busy machine they take a while."""
+    full = wait_for(
+        lambda: [event for event in here.events("standbys-ready") if event["count"] == 2][number - 1 :],
+        f"two standbys for the {number}. time",
+        within=150,
+    )
+    return full[0]
 
 
 def started(here: Place, generation: int) -> list[dict[str, object]]:

@@ -10,8 +10,8 @@ import re
 import threading
 from pathlib import Path
 
-#: As low as nice goes: a fifteenth of what a thread of a task gets.
-_PATIENT = 19
+#: A tenth of what a thread of a task gets: at 19, on a host whose cores all train, an import takes minutes.
+_PATIENT = 10
 #: The kernel ends a process that nobody waits for before it ends one that trains.
 _EXPENDABLE = 800
 
@@ -59,7 +59,7 @@ class Machine:
         return int(fields[1]) * os.sysconf("SC_PAGESIZE") if fields else 0
 
     def step_back(self, pid: int) -> None:
-        """Let everybody else go first: lowest priority where it can be given back, else it only never interrupts."""
+        """Let everybody else go first: low priority where that can be taken back, else it only never interrupts."""
         for thread in self._threads(pid):
             with contextlib.suppress(OSError):
                 if _may_come_back():

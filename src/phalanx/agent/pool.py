@@ -96,6 +96,7 @@ class Pool:
         self._seats: dict[str, _Shape] = {}  # those started for the next generation, by child
         self._started = 0
         self._failed: list[str] = []  # why standbys of this generation have ended
+        self._not_before = 0.0  # the end of the pause after a failure
         self._told = 0
         self._news = asyncio.Event()
         self._tending: asyncio.Task[None] | None = None
@@ -120,7 +121,7 @@ class Pool:
     def follow(self, tasks: Sequence[Running]) -> None:
         """These tasks have been told to go: once they are up, keep standbys for their next generation."""
         self._rest()
-        self._failed, self._told = [], 0
+        self._failed, self._told, self._not_before = [], 0, 0.0
         if self._bounds.count != 0 and tasks:
             self._tending = asyncio.ensure_future(self._tend(tasks))
 
@@ -140,8 +141,7 @@ class Pool:
             case Exited() | FailedToStart():
                 self._forget(waiting)
                 waiting.discard()
-                self._failed.append(_end(event))
-                self._news.set()
+                self._fail(_end(event))
 
     # For the next one --------------------------------------------------------------------------------------------
 
@@ -149,17 +149,18 @@ class Pool:
         await _come_up(tasks)
         wanted = self._wanted(tasks)
         while wanted and not all(task.ended.is_set() for task in tasks):
-            missing = list((wanted - collections.Counter(self._seats.values())).elements())
             if self._short(tasks):
                 return
-            if missing and self._has_room(tasks):
+            missing = list((wanted - collections.Counter(self._seats.values())).elements())
+            pause = self._not_before - asyncio.get_running_loop().time()
+            if missing and pause <= 0 and self._has_room(tasks):
                 if not await self._one_more(missing[0], tasks):
                     del wanted[missing[0]]
             else:
                 self._tell()
                 self._news.clear()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK):
+                    async with asyncio.timeout(min(LOOK, pause) if missing and pause > 0 else LOOK):
                         await self._news.wait()
             if len(self._failed) >= FAILURES:
                 self._tell()
@@ -174,17 +175,16 @@ class Pool:
     async def _one_more(self, shape: _Shape, tasks: Sequence[Running]) -> bool:
         """Start one and wait until it is ready: one at a time, for training needs the cores.
 
-        False where that command cannot stand by; one that fails is counted, and followed by a pause.
+        False where that command cannot stand by.
         """
         model = next(each.task for each in tasks if _shape(each.task.argv, each.task.env) == shape)
         self._started += 1
         env = {name: value for name, value in model.env.items() if not _is_own(name)}
         imports = self._bounds.imports.get(model.id.type, ())
-        failed = len(self._failed)
         try:
             waiting = self._start(name=f"standby/{self._started}", argv=model.argv, env=env, imports=imports)
         except (OSError, PhalanxError) as wrong:
-            self._failed.append(f"not been started: {refusal(wrong) if isinstance(wrong, OSError) else wrong}")
+            self._fail(f"not been started: {refusal(wrong) if isinstance(wrong, OSError) else wrong}")
         else:
             if waiting is None:
                 return False
@@ -192,8 +192,6 @@ class Pool:
             self._scripts[waiting.child.id] = _written(model.argv, self._cwd)
             self._seats[waiting.child.id] = shape
             await self._until_ready(waiting)
-        if len(self._failed) > failed:
-            await asyncio.sleep(BACK_OFF * 2 ** (len(self._failed) - 1))
         return True
 
     async def _until_ready(self, waiting: Waiting) -> None:
@@ -201,13 +199,13 @@ class Pool:
             async with asyncio.timeout(IMPORT):
                 ready = await waiting.standby.wait_ready()
         except TimeoutError:
-            self._failed.append(f"not been ready within {IMPORT:g} s")
+            self._fail(f"not been ready within {IMPORT:g} s")
             self._drop(waiting)
             return
         if ready:
             self._machine.step_up(waiting.child.pid)
         elif waiting.child.id in self._waiting:  # its end is on its way
-            self._failed.append("ended while they imported")
+            self._fail("ended while they imported")
             self._drop(waiting)
 
     # Memory ------------------------------------------------------------------------------------------------------
@@ -246,6 +244,12 @@ class Pool:
 
     def _note(self, message: str) -> None:
         self._say(ev.Noted(time=time.time(), message=message, host=self._host))
+
+    def _fail(self, why: str) -> None:
+        """One more has failed: counted, and followed by a pause."""
+        self._failed.append(why)
+        self._not_before = asyncio.get_running_loop().time() + BACK_OFF * 2 ** (len(self._failed) - 1)
+        self._news.set()
 
     def _rest(self) -> None:
         if self._tending is not None:
