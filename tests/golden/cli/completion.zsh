@@ -52,7 +52,7 @@ _phalanx() {
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
             '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
-            '--max-restarts=[Restarts of the group after a failure (0)]:value: ' \
+            '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
@@ -82,6 +82,7 @@ _phalanx() {
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
             '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
+            '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
@@ -117,7 +118,7 @@ _phalanx() {
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
             '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
-            '--max-restarts=[Restarts of the group after a failure (0)]:value: ' \
+            '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
