@@ -309,6 +309,19 @@ async def test_the_pool_fills_again_for_each_generation(bench):
     assert here.counts() == [2, 2, 2]
 
 
+async def test_standbys_that_nobody_took_and_nobody_will_are_ended(bench):
+    first = made("w0", argv=("python", "other.py"), ready=True)
+    here = bench(first=(first,))
+    assert here.pool.take(TaskId("worker", 0), ARGV, worker(0).task.env) is None
+    here.pool.follow([worker(0), worker(1)])
+    assert here.killed == [first]
+    await asyncio.sleep(CALM + 10)
+    here.pool.follow([worker(0)])  # the group has shrunk
+    await asyncio.sleep(CALM + 1)
+    assert here.killed[1:] == here.started[:1]
+    assert here.counts() == [2, 1]
+
+
 async def test_nothing_is_started_once_the_next_generation_is_due_and_nothing_is_left_at_the_end(bench):
     here = bench()
     here.pool.follow([worker(0), worker(1)])

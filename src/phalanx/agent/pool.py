@@ -122,6 +122,8 @@ class Pool:
         """These tasks have been told to go: once they are up, keep standbys for their next generation."""
         self._rest()
         self._failed, self._told, self._not_before = [], 0, 0.0
+        for unwanted in [each for name, each in self._waiting.items() if name not in self._seats]:
+            self._drop(unwanted)  # of the first generation, which turned out otherwise
         if self._bounds.count != 0 and tasks:
             self._tending = asyncio.ensure_future(self._tend(tasks))
 
@@ -151,6 +153,7 @@ class Pool:
         while wanted and not all(task.ended.is_set() for task in tasks):
             if self._short(tasks):
                 return
+            self._drop_surplus(wanted)
             missing = list((wanted - collections.Counter(self._seats.values())).elements())
             pause = self._not_before - asyncio.get_running_loop().time()
             if missing and pause <= 0 and self._has_room(tasks):
@@ -171,6 +174,14 @@ class Pool:
         """One for each task, in their order, as far as the number goes."""
         shapes = [_shape(each.task.argv, each.task.env) for each in tasks if each.task.again]
         return collections.Counter(shapes[: self._bounds.count])
+
+    def _drop_surplus(self, wanted: collections.Counter[_Shape]) -> None:
+        """Fewer tasks than before, or others: what is left of an earlier generation."""
+        surplus = collections.Counter(self._seats.values()) - wanted
+        for name, shape in list(self._seats.items()):
+            if surplus[shape] > 0:
+                surplus[shape] -= 1
+                self._drop(self._waiting[name])
 
     async def _one_more(self, shape: _Shape, tasks: Sequence[Running]) -> bool:
         """Start one and wait until it is ready: one at a time, for training needs the cores.
