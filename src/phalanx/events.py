@@ -328,41 +328,11 @@ class RunEnded(Event):
     cause: str
 
 
-#: Every event by its name on the wire.
+#: Every event of this page by its name on the wire.
 EVENTS: dict[str, type[Event]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
-    for kind in (
-        RunStarted,
-        HostJoined,
-        HostLost,
-        HostLeft,
-        StandbysReady,
-        GenerationBound,
-        TaskStarted,
-        TaskNotStarted,
-        TaskListening,
-        TaskExited,
-        TaskStepped,
-        CheckpointSaved,
-        CheckpointRestored,
-        TaskFroze,
-        TaskQuiet,
-        TaskStalled,
-        TaskAwake,
-        TaskDone,
-        StacksWritten,
-        StopRequested,
-        StopOrdered,
-        CulpritNamed,
-        RestartOrdered,
-        TaskGivenUp,
-        Resumed,
-        ScaleRequested,
-        ResizeOrdered,
-        LeaderSucceeded,
-        Noted,
-        RunEnded,
-    )
+    for kind in tuple(globals().values())
+    if isinstance(kind, type) and issubclass(kind, Event) and kind not in (Event, TaskEvent)
 }
 _NAMES = {kind: name for name, kind in EVENTS.items()}
 

@@ -12,6 +12,7 @@ import pytest
 
 from phalanx import events as ev
 from phalanx.agent.children import Child, Exited, Started
+from phalanx.agent.life import Life
 from phalanx.agent.machine import Machine, Memory
 from phalanx.agent.pool import BACK_OFF, CALM, FAILURES, LOOK, Bounds, Pool
 from phalanx.agent.prestart import Waiting
@@ -131,7 +132,7 @@ def made(name: str, argv=ARGV, env=None, *, pid: int = 7, ready: bool = False) -
     standby = FakeStandby()
     if ready:
         standby.imported()
-    return Waiting(argv=argv, env=dict(env or {}), standby=standby, child=child, out=out, err=err)
+    return Waiting(argv=argv, env=dict(env or {}), standby=standby, child=child, life=Life(), out=out, err=err)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 
-from phalanx.events import GenerationBound, TaskPlace
+from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
 from phalanx.plan.outline import Role, Strategy
 from phalanx.plan.plan import Plan, PlannedTask
@@ -18,11 +18,13 @@ from phalanx.states import RunState
 HEAD_START = 0.3
 
 
-def bound_event(plan: Plan, now: float) -> GenerationBound:
-    """What the records say of a plan."""
+def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
+    """What the records say of a plan; with the first generation also why some tasks will have no standby."""
     places = tuple(TaskPlace(task=t.id, host=t.host, address=t.address, rank=t.rank) for t in plan.tasks)
     digest = hashlib.sha256(plan.head.encode()).hexdigest() if plan.head else ""
-    return GenerationBound(time=now, generation=plan.generation, places=places, cluster=digest)
+    bound = GenerationBound(time=now, generation=plan.generation, places=places, cluster=digest)
+    note = _standby_note(plan)
+    return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
 def prepare_orders(plan: Plan) -> dict[int, Order]:
@@ -42,17 +44,15 @@ def prepare_orders(plan: Plan) -> dict[int, Order]:
     }
 
 
-def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> dict[int, tuple[Order, ...]]:
-    """By host: prepare these tasks once more, each with the number of its attempt, and start them."""
+def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> tuple[tuple[int, Order], ...]:
+    """Each with its host: prepare these tasks once more, with the number of their attempt, and start them."""
     again = [plan.task(task).again(attempt) for task, attempt in attempts.items()]
     prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)))
-    return {
-        host: (
-            order,
-            Order(seq=0, epoch=0, kind="go", generation=plan.generation, ids=tuple(t.id for t in order.tasks)),
-        )
+    started = {
+        host: Order(seq=0, epoch=0, kind="go", generation=plan.generation, ids=tuple(t.id for t in order.tasks))
         for host, order in prepared.items()
     }
+    return tuple((host, order) for host in prepared for order in (prepared[host], started[host]))
 
 
 def go_orders(plan: Plan) -> dict[int, Order]:
@@ -83,8 +83,7 @@ def stop_orders(state: RunState, host: int) -> list[Order]:
     ]
 
 
-def standby_note(plan: Plan) -> str:
-    """Said with the first generation: why some tasks will have no standby. Empty where nothing is to be said."""
+def _standby_note(plan: Plan) -> str:
     if plan.generation > 1 or plan.outline.policies.restart.standby_limit == 0:
         return ""
     kinds = ", ".join(role.type for role in plan.outline.roles if not _comes_again(role))

@@ -11,7 +11,7 @@ from phalanx import events as ev
 from phalanx.decide.elastic import can_start
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
-from phalanx.lead.generation import attempt_orders, bound_event, go_orders, prepare_orders, standby_note, stop_orders
+from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.opening import joined_event, started_event
 from phalanx.names import TaskId
@@ -273,9 +273,8 @@ class Lead:
             self._fail_to_bind(wrong)
             return
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
-        self._say(bound_event(self.plan, self._clock()))
-        if note := standby_note(self.plan):
-            self._say(ev.Noted(time=self._clock(), message=note))
+        for event in bound_events(self.plan, self._clock()):
+            self._say(event)
         for host, order in prepare_orders(self.plan).items():
             self._mailboxes[host].put(order)
 
@@ -328,9 +327,8 @@ class Lead:
         due = {task.id: task.attempt for task in self._unordered() if task.due is not None and task.due <= now}
         due = {task: attempt for task, attempt in due.items() if self.state.tasks[task].host in self._mailboxes}
         self._attempted |= {(plan.generation, task, attempt) for task, attempt in due.items()}
-        for host, orders in attempt_orders(plan, due).items() if due else ():
-            for order in orders:
-                self._mailboxes[host].put(order)
+        for host, order in attempt_orders(plan, due) if due else ():
+            self._mailboxes[host].put(order)
 
     def _unordered(self) -> list[TaskState]:
         """Attempts after the first that no agent has heard of yet."""
