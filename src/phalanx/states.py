@@ -87,6 +87,9 @@ class RunState:
     started: float = 0.0
     bound: float | None = None
     ended: float | None = None
+    #: What each host has found before step one of this generation, and whether the tasks may start.
+    checked: Mapping[int, ev.HostChecked] = dataclasses.field(default_factory=dict)
+    cleared: bool = False
     hosts: Mapping[int, HostState] = dataclasses.field(default_factory=dict)
     tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
     stop: ev.StopRequested | None = None
@@ -198,11 +201,23 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         generation=event.generation,
         bound=event.time,
         tasks=tasks,
+        checked={},
+        cleared=False,
         culprit=None,
         restart=None,
         resize=None,
         given_up=(),
     )
+
+
+def _checked(state: RunState, event: ev.HostChecked) -> RunState:
+    if event.generation != state.generation:
+        return state
+    return dataclasses.replace(state, checked={**state.checked, event.host: event})
+
+
+def _cleared(state: RunState, event: ev.PreflightPassed) -> RunState:
+    return dataclasses.replace(state, cleared=True) if event.generation == state.generation else state
 
 
 def _stop(state: RunState, event: ev.StopOrdered) -> RunState:
@@ -326,6 +341,8 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.HostLost, _lost),
     (ev.HostLeft, _left),
     (ev.GenerationBound, _bound),
+    (ev.HostChecked, _checked),
+    (ev.PreflightPassed, _cleared),
     (ev.TaskEvent, _task),
     (ev.StopRequested, _stop_requested),
     (ev.StopOrdered, _stop),

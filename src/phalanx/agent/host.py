@@ -15,6 +15,7 @@ from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
 from phalanx.agent.ports import PortHolder
+from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, refusal
 from phalanx.agent.tasks import Tasks
 from phalanx.errors import PhalanxError, PlaceError
@@ -80,7 +81,10 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         pid=os.getpid(),
     )
     address, _, port = config["lead"].rpartition(":")
-    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]), clock=SteadyClock())
+    key = RunKey.from_hex(config["key"])
+    client = LeadClient(HttpTransport(address, int(port)), key, clock=SteadyClock())
+    preflight = Preflight(host=host.id, run=config["run"], key=key, environ=config["environ"], folder=Path(host.folder))
+    preflight.ahead = lambda: client.ahead
     tasks = Tasks(
         host=host.id,
         folder=Path(host.folder),
@@ -90,6 +94,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         waiting=waiting,
         boot=config["boot"],
         ports_after=_Ports(holder, ports[serving:], serving).after,
+        preflight=preflight,
     )
     link = Link(client, join, tasks.obey, patience=PATIENCE)
     tasks.attach(link)

@@ -15,6 +15,7 @@ from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, S
 from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture, Trouble
+from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
 from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
@@ -50,6 +51,7 @@ class Tasks:
         waiting: dict[str, Waiting],
         boot: str,
         ports_after: Callable[[int], tuple[int, ...]],
+        preflight: Preflight,
     ) -> None:
         """`waiting`: standbys by task name, used by the first generation that wants the same command.
 
@@ -57,7 +59,7 @@ class Tasks:
 
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
         """
-        self._ports_after = ports_after
+        self._ports_after, self._preflight = ports_after, preflight
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets = list(secrets)
         self._reaper, self._waiting, self._boot = reaper, waiting, boot
@@ -83,6 +85,7 @@ class Tasks:
             case "go":
                 self._spawn(self._go(order))
             case "stop":
+                self._preflight.end(keep=False)
                 for task in order.ids:
                     running = self._running.get(task)
                     if running is not None and running.generation == order.generation:
@@ -94,6 +97,7 @@ class Tasks:
 
     def close(self) -> None:
         """Whatever is left ends at once with the reaper."""
+        self._preflight.end(keep=False)
         for waiting in self._waiting.values():
             waiting.standby.discard()
         self._reaper.close()
@@ -122,6 +126,13 @@ class Tasks:
             elif waiting is not None:
                 waiting.standby.discard()
         self._said.prepared(order.generation, self._ports_after(order.generation))
+        self._spawn(self._look(order))
+
+    async def _look(self, order: Order) -> None:
+        """The preflight, while the standbys import what they can."""
+        checked = await self._preflight.look(order)
+        if checked is not None:
+            self._said.say(checked)
 
     def _end_older(self, generation: int) -> None:
         """Nothing of an earlier generation may be left when the next one starts: it would answer at old addresses."""
@@ -153,6 +164,7 @@ class Tasks:
         return identity
 
     async def _go(self, order: Order) -> None:
+        self._preflight.end(keep=True)
         mine = [
             running
             for running in self._running.values()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from phalanx.events import GenerationBound, TaskPlace
 from phalanx.names import TaskId
+from phalanx.plan.checklist import checklists
 from phalanx.plan.outline import Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
@@ -25,9 +26,10 @@ def bound_event(plan: Plan, now: float) -> GenerationBound:
     return GenerationBound(time=now, generation=plan.generation, places=places, cluster=digest)
 
 
-def prepare_orders(plan: Plan) -> dict[int, Order]:
-    """By host: its tasks, and the cluster text once."""
+def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
+    """By host: its tasks, the cluster text once, and with `look` what to look at before they start."""
     head = pack(plan.head) if plan.head else ""
+    checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
     return {
         host: Order(
             seq=0,
@@ -37,6 +39,7 @@ def prepare_orders(plan: Plan) -> dict[int, Order]:
             tasks=tuple(_start(plan, task) for task in tasks),
             head=head,
             cwd=plan.outline.cwd,
+            check=checks.get(host),
         )
         for host, tasks in _by_host(plan).items()
     }
@@ -45,7 +48,7 @@ def prepare_orders(plan: Plan) -> dict[int, Order]:
 def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> dict[int, tuple[Order, ...]]:
     """By host: prepare these tasks once more, each with the number of its attempt, and start them."""
     again = [plan.task(task).again(attempt) for task, attempt in attempts.items()]
-    prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)))
+    prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)), look=False)
     return {
         host: (
             order,
