@@ -158,6 +158,13 @@ def test_beyond_64_hosts_each_tries_its_neighbours_the_leader_and_a_few(hosts):
         assert len(found) <= hosts.bit_length() + 5
 
 
+def test_that_not_every_pair_was_tried_is_said():
+    assert [type(event) for event in events(looked(ALL_PAIRS))] == [ev.PreflightPassed]
+    note, passed = events(looked(ALL_PAIRS + 1))
+    assert "each of the 65 hosts tried 8 others" in note.message
+    assert passed.warnings == 0
+
+
 def test_every_row_says_what_it_looks_at_its_fix_and_its_source():
     assert len({row.id for row in ROWS}) == len(ROWS)
     assert all(row.looks and row.fix and row.source for row in ROWS)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from phalanx import events as ev
 from phalanx.decide.exits import Kind
-from phalanx.plan.checklist import Fault
+from phalanx.plan.checklist import ALL_PAIRS, Fault, tried
 from phalanx.plan.policies import Preflight
 from phalanx.states import RunPhase, RunState
 
@@ -238,15 +238,28 @@ def verdict(state: RunState, policy: Preflight, now: float) -> tuple[ev.Event, .
     if fatal := [one for one in found if one.row.fatal]:
         return _end(state, fatal, now)
     notes = [ev.Noted(time=now, message=note(one), host=one.hosts[0] if len(one.hosts) == 1 else None) for one in found]
+    notes += _some_pairs(len(wanted), now) if "peers-reachable" not in policy.ignore else []
     checks = len({check for host in state.checked.values() for check in host.looked})
     seconds = round(now - (state.bound or now), 3)
     passed = ev.PreflightPassed(
-        time=now, generation=state.generation, checks=checks, warnings=len(notes), seconds=seconds
+        time=now, generation=state.generation, checks=checks, warnings=len(found), seconds=seconds
     )
     if policy.only:
         end = ev.RunEnded(time=now, outcome="succeeded", exit_code=0, cause="nothing fatal was found")
         return (*notes, passed, end)
     return (*notes, passed)
+
+
+def _some_pairs(hosts: int, now: float) -> list[ev.Noted]:
+    """Beyond 64 hosts not every pair is tried: the report says so."""
+    if hosts <= ALL_PAIRS:
+        return []
+    each = len(tried(hosts, 0, 0)) - 1
+    message = (
+        f"preflight peers-reachable: each of the {hosts} hosts tried {each} others "
+        "(its ring neighbours, the leader's host, and those 4, 8, 16… places on), not all pairs"
+    )
+    return [ev.Noted(time=now, message=message)]
 
 
 def note(one: Verdict) -> str:
