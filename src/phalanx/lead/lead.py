@@ -313,8 +313,7 @@ class Lead:
         if plan is None or plan.generation in self._went or not may_start(self.state, plan.outline.policies.preflight):
             return
         orders = go_orders(plan)
-        boxes = [self._mailboxes.get(host) for host in orders]
-        if all(box and box.prepared >= plan.generation for box in boxes):
+        if all((box := self._mailboxes.get(host)) and box.prepared >= plan.generation for host in orders):
             self._went.add(plan.generation)
             for host, order in orders.items():
                 self._mailboxes[host].put(order)
