@@ -10,6 +10,7 @@ from phalanx.agent.link import Link
 from phalanx.lead.app import App
 from phalanx.lead.lead import Lead
 from phalanx.names import TaskId
+from phalanx.plan.checklist import Fact, Fault
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.plan import Plan
@@ -167,6 +168,11 @@ class SimulatedAgent:
         self.dead = False
         self.deaf = False  # takes no notice of TERM, as an MWMS worker
         self.mute = False  # its tasks never listen
+        # What its preflight finds, and how many seconds it takes.
+        self.looked: tuple[str, ...] = ("names-resolve", "peers-reachable")
+        self.facts: tuple[Fact, ...] = ()
+        self.faults: tuple[Fault, ...] = ()
+        self.late = 0.0
         self.running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -213,6 +219,17 @@ class SimulatedAgent:
         self.orders.append(order)
         if order.kind == "prepare":
             self._prepared = order
+            if order.check is not None:
+                checked = ev.HostChecked(
+                    time=virtual_clock(),
+                    host=self.number,
+                    generation=order.generation,
+                    seconds=0.1,
+                    looked=self.looked,
+                    facts=self.facts,
+                    faults=self.faults,
+                )
+                asyncio.get_running_loop().call_later(self.late, self.link.say, checked)
             self.link.prepared(order.generation, tuple(port + 1000 * order.generation for port in self.ports))
         elif order.kind == "go":
             self._told -= {task.id for task in self._prepared.tasks}

@@ -75,6 +75,14 @@ def rules() -> str:
     return "\n\n".join(parts)
 
 
+def preflight() -> str:
+    """The table of checks before step one."""
+    from phalanx.decide.preflight import ROWS  # noqa: PLC0415 - as above
+
+    rows = [[f"`{row.id}`", "ends the run" if row.fatal else "warns", row.looks, row.fix, row.source] for row in ROWS]
+    return table(["check", "does", "looks whether", "fix", "source"], rows)
+
+
 def error_classes() -> str:
     """Every error class: its exit code, and what it says unless told better."""
     every_module()
@@ -154,6 +162,7 @@ def help_of(words: list[str]) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "rules": rules,
+    "preflight": preflight,
     "errors": error_classes,
     "known-errors": known_errors,
     "events": event_kinds,

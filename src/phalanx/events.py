@@ -10,16 +10,12 @@ import dataclasses
 import re
 from typing import Any
 
+from phalanx.event import Event as Event  # noqa: PLC0414 - named here for every reader of this list
+from phalanx.hostcheck import HostChecked as HostChecked  # noqa: PLC0414 - as above
+from phalanx.hostcheck import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Event:
-    """What all have in common."""
-
-    time: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 from phalanx.engine.base import Started, Submission
 from phalanx.engine.local import LocalEngine
 from phalanx.errors import InputError, PhalanxError, PlaceError
+from phalanx.events import Record
 from phalanx.job.declare import Declared
 from phalanx.observe.follow import Follower, View
 from phalanx.plan.outline import Secret
@@ -48,6 +51,37 @@ def launch(
 
     `home`: another folder to start the agents from, as `phalanx chaos` prepares one.
     """
+    launched = _start(declared, runs=runs, environ=environ, attached=attached, home=home)
+    try:
+        Index().add(launched.entry)
+    except PhalanxError:
+        launched.started.kill()  # a run that no verb could find is not left behind
+        raise
+    return launched
+
+
+def preflight(declared: Declared, *, runs: Path, environ: Mapping[str, str]) -> RunState:
+    """Start the agents, let them look, and return what they found. No task starts, and no run is left behind."""
+    outline = declared.outline
+    policies = dataclasses.replace(
+        outline.policies, preflight=dataclasses.replace(outline.policies.preflight, on=True, only=True)
+    )
+    # Without the runtime no interpreter is started early: none will be needed.
+    outline = dataclasses.replace(outline, policies=policies, runtime=False)
+    there = runs.exists()
+    launched = _start(declared._replace(outline=outline), runs=runs, environ=environ, attached=True)
+    try:
+        return follow(launched, _Unseen())
+    finally:
+        shutil.rmtree(launched.folder.path, ignore_errors=True)
+        if not there:
+            with contextlib.suppress(OSError):
+                runs.rmdir()
+
+
+def _start(
+    declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool, home: Path | None = None
+) -> Launched:
     outline = declared.outline
     engine = LocalEngine(home)
     secrets = {secret.env: _value(secret, environ) for secret in outline.secrets}
@@ -77,11 +111,6 @@ def launch(
         detached=not attached,
         key=key.hex(),
     )
-    try:
-        Index().add(entry)
-    except PhalanxError:
-        started.kill()  # a run that no verb could find is not left behind
-        raise
     return Launched(entry=entry, folder=folder, started=started, grace=outline.policies.grace.stop)
 
 
@@ -101,6 +130,20 @@ def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.P
         attached=False,
     )
     return LocalEngine().join(submission, host=host, lead=entry.lead)
+
+
+class _Unseen:
+    """A view of what is told when it is over."""
+
+    def update(self, state: RunState, records: Sequence[Record]) -> None:
+        """Nobody looks."""
+
+    def say(self, message: str) -> None:
+        """What the launcher has to say itself."""
+        sys.stderr.write(f"phalanx: {message}\n")
+
+    def close(self, state: RunState) -> None:
+        """Nothing was opened."""
 
 
 def follow(launched: Launched, view: View) -> RunState:

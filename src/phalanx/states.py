@@ -90,6 +90,9 @@ class RunState:
     started: float = 0.0
     bound: float | None = None
     ended: float | None = None
+    #: What each host has found before step one of this generation, and whether the tasks may start.
+    checked: Mapping[int, ev.HostChecked] = dataclasses.field(default_factory=dict)
+    cleared: bool = False
     hosts: Mapping[int, HostState] = dataclasses.field(default_factory=dict)
     tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
     stop: ev.StopRequested | None = None
@@ -215,11 +218,23 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         bound=event.time,
         hosts={name: dataclasses.replace(host, standbys=0, standby_bytes=0) for name, host in state.hosts.items()},
         tasks=tasks,
+        checked={},
+        cleared=False,
         culprit=None,
         restart=None,
         resize=None,
         given_up=(),
     )
+
+
+def _checked(state: RunState, event: ev.HostChecked) -> RunState:
+    if event.generation != state.generation:
+        return state
+    return dataclasses.replace(state, checked={**state.checked, event.host: event})
+
+
+def _cleared(state: RunState, event: ev.PreflightPassed) -> RunState:
+    return dataclasses.replace(state, cleared=True) if event.generation == state.generation else state
 
 
 def _stop(state: RunState, event: ev.StopOrdered) -> RunState:
@@ -344,6 +359,8 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.HostLeft, _left),
     (ev.StandbysReady, _standbys),
     (ev.GenerationBound, _bound),
+    (ev.HostChecked, _checked),
+    (ev.PreflightPassed, _cleared),
     (ev.TaskEvent, _task),
     (ev.StopRequested, _stop_requested),
     (ev.StopOrdered, _stop),

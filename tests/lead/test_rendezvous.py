@@ -166,12 +166,12 @@ async def test_a_stop_while_hosts_are_awaited_ends_at_once():
     assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
 
 
-async def test_a_thousand_hosts_meet_with_four_requests_each():
+async def test_a_thousand_hosts_meet_with_five_requests_each():
     world = World(outline(workers=1000, hosts=1000))
     over = world.start()
     await world.until(running, within=600)
     asked = [agent.transport.requests for agent in world.agents]
-    assert max(asked) <= 4 + 1  # four, and the open poll for whatever comes next
+    assert max(asked) <= 5 + 1  # join, two polls, the preflight, the starts, and the open poll for whatever comes next
     for number in range(1000):
         world.exit(f"worker:{number}")
     state = await over

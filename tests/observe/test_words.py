@@ -10,6 +10,7 @@ from builders import history, killed, running
 from phalanx import events as ev
 from phalanx.names import TaskId
 from phalanx.observe.words import describe
+from phalanx.plan.checklist import Fault
 from phalanx.states import fold_all
 
 Golden = Callable[[str, str], None]
@@ -36,6 +37,10 @@ def everything() -> list[ev.Event]:
     told.say(ev.Resumed(**proof, path="/ckpt/ckpt-4", step=120, lost=12))
     told.say(ev.Resumed(**proof, path="/old/ckpt-9", step=None, lost=None))
     told.say(ev.Resumed(**proof, path="", step=0, lost=0))
+    fault = Fault(check="memory", words="12 MiB are free")
+    told.say(ev.HostChecked(time=told.now, host=0, generation=1, seconds=0.2, looked=("disk", "memory")))
+    told.say(ev.HostChecked(time=told.now, host=1, generation=1, seconds=0.2, looked=("memory",), faults=(fault,)))
+    told.say(ev.PreflightPassed(time=told.now, generation=1, checks=2, warnings=1, seconds=0.3))
     told.exited("worker:1", code=None, stopped=True).lost(1, "gone").left(0).succeeded()
     told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"

@@ -14,6 +14,8 @@ PARTS = (
     "decide",
     "states",
     "events",
+    "event",
+    "hostcheck",
     "plan",
     "tfconfig",
     "names",

@@ -18,6 +18,7 @@ from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
 from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
+from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, refusal, stand_by
 from phalanx.agent.tasks import Tasks
 from phalanx.errors import PhalanxError, PlaceError
@@ -83,7 +84,10 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         pid=os.getpid(),
     )
     address, _, port = config["lead"].rpartition(":")
-    client = LeadClient(HttpTransport(address, int(port)), RunKey.from_hex(config["key"]), clock=SteadyClock())
+    key = RunKey.from_hex(config["key"])
+    client = LeadClient(HttpTransport(address, int(port)), key, clock=SteadyClock())
+    preflight = Preflight(host=host.id, run=config["run"], key=key, environ=config["environ"], folder=Path(host.folder))
+    preflight.ahead = lambda: client.ahead
     tasks = Tasks(
         host=host.id,
         folder=Path(host.folder),
@@ -93,6 +97,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         boot=config["boot"],
         pool=functools.partial(_pool, config, reaper, waiting),
         ports_after=_Ports(holder, ports[serving:], serving).after,
+        preflight=preflight,
     )
     link = Link(client, join, tasks.obey, patience=PATIENCE)
     tasks.attach(link)

@@ -16,6 +16,7 @@ from phalanx.agent.link import Link
 from phalanx.agent.listening import listening
 from phalanx.agent.output import Capture, Trouble
 from phalanx.agent.pool import Pool
+from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
 from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
@@ -51,6 +52,7 @@ class Tasks:
         boot: str,
         pool: Callable[[Callable[[ev.Event], None]], Pool],
         ports_after: Callable[[int], tuple[int, ...]],
+        preflight: Preflight,
     ) -> None:
         """`pool` makes the standbys of this host, told where to say what becomes of them.
 
@@ -58,7 +60,7 @@ class Tasks:
 
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
         """
-        self._ports_after = ports_after
+        self._ports_after, self._preflight = ports_after, preflight
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets = list(secrets)
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
@@ -84,6 +86,7 @@ class Tasks:
             case "go":
                 self._spawn(self._go(order))
             case "stop":
+                self._preflight.end(keep=False)
                 for task in order.ids:
                     running = self._running.get(task)
                     if running is not None and running.generation == order.generation:
@@ -95,6 +98,7 @@ class Tasks:
 
     def close(self) -> None:
         """Whatever is left ends at once with the reaper."""
+        self._preflight.end(keep=False)
         self._pool.close()
         self._reaper.close()
         for running in self._running.values():
@@ -120,6 +124,13 @@ class Tasks:
                 self._capture(running, waiting.out, waiting.err)
                 self._difference(running, waiting)
         self._said.prepared(order.generation, self._ports_after(order.generation))
+        self._spawn(self._look(order))
+
+    async def _look(self, order: Order) -> None:
+        """The preflight, while the standbys import what they can."""
+        checked = await self._preflight.look(order)
+        if checked is not None:
+            self._said.say(checked)
 
     def _end_older(self, generation: int) -> None:
         """Nothing of an earlier generation may be left when the next one starts: it would answer at old addresses."""
@@ -151,6 +162,7 @@ class Tasks:
         return identity
 
     async def _go(self, order: Order) -> None:
+        self._preflight.end(keep=True)
         mine = [
             running
             for running in self._running.values()

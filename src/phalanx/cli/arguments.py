@@ -25,6 +25,7 @@ ARGUMENTS = {
     "run": Arguments(shown="COMMAND...", completes="script"),
     "chaos": Arguments(shown="RUN|COMMAND...", completes="script"),
     "plan": Arguments(shown="COMMAND...", completes="script"),
+    "preflight": Arguments(shown="COMMAND...", completes="script"),
     "init": Arguments(shown="SCRIPT [ARGS...]", completes="files"),
     "schema": Arguments(shown="", completes="nothing"),
     "ps": _RUN,

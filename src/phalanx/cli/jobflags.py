@@ -1,4 +1,4 @@
-"""The flags that `run` and `plan` share, and where they end: everything after the script belongs to the script."""
+"""The flags that `run`, `plan` and `preflight` share, and where they end: what follows the script is the script's."""
 
 from __future__ import annotations
 
@@ -60,6 +60,12 @@ class JobFlags:
         cyclopts.Parameter(help="What the script builds (auto).", group=_TRAINING, converter=choice),
     ] = None
     checkpoint: Annotated[str | None, _flag("Folder of checkpoints, {checkpoint} in the command.", _TRAINING)] = None
+    ignore_check: Annotated[
+        tuple[str, ...], _flag("A check of the preflight, by id, that stops nothing (may be repeated).", _TRAINING)
+    ] = ()
+    preflight: Annotated[
+        bool | None, _flag("Look before TensorFlow starts, or do not.", _TRAINING, negative="--no-preflight")
+    ] = None
     name: Annotated[str | None, _flag("The job's name (the script's).", _TRAINING)] = None
     override: Annotated[bool, _flag("Replace the TF_CONFIG of your environment.", _TRAINING)] = False
     force_tf_config: Annotated[bool, _flag("TF_CONFIG for a job of one task too.", _TRAINING)] = False
@@ -70,13 +76,13 @@ class JobFlags:
 
 
 def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
-    """Put `--` before the first positional word of `run` and `plan`, so that the script keeps its own flags.
+    """Put `--` before the first positional word of these verbs, so that the script keeps its own flags.
 
     `words` are all words after `phalanx`. Which flags take a value is read from the verb itself. Words that have a
     `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
     follow it, and whatever else does is refused: InputError.
     """
-    if words[:1] not in (["run"], ["plan"], ["chaos"]):
+    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"]):
         return words
     known = app[words[0]].assemble_argument_collection()
     at, job_file = 1, False

@@ -19,6 +19,7 @@ VERBS = {
         "run": "Train: start one program as a cluster on this machine and follow it to its end.",
         "chaos": "Hurt a run on purpose, and say how it took that.",
         "plan": "Show what `run` would start: cluster, tasks, addresses, interpreter, environment.",
+        "preflight": "Look at everything that would stop a run, and start nothing.",
         "init": "Write a commented job.yaml for a script.",
         "schema": "Print the JSON Schema of job.yaml, for editors.",
     },

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from phalanx import events as ev
+from phalanx.decide import preflight
 from phalanx.decide.culprit import lost_now, name_culprit, never_listened
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
@@ -76,7 +77,7 @@ def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, 
         return _joining(state, policies, now)
     if state.all_over:
         return _all_ended_well(now)
-    return _running(state, policies, now)
+    return _looked(state, policies, now) or _running(state, policies, now)
 
 
 def _leader_won(state: RunState, now: float) -> Say | None:
@@ -230,6 +231,11 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
         time=now, generation=state.generation, task=None, host=None, kind=Kind.INFRASTRUCTURE.value, cause=cause
     )
     return (Say(event=culprit), _end(now, outcome="failed", code=3, cause=cause))
+
+
+def _looked(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """The preflight's verdict, once."""
+    return tuple(Say(event=event) for event in preflight.verdict(state, policies.preflight, now))
 
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:

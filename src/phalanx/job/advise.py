@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from phalanx.decide.preflight import ROWS
 from phalanx.job import command
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job, Role
@@ -76,6 +77,9 @@ NOT_YET = (
 #: Where a job may run one day; each is refused until then.
 ENGINES = ("local", "ssh", "slurm", "kubernetes")
 
+#: What the preflight may be told to ignore.
+CHECKS = tuple(row.id for row in ROWS)
+
 #: Written by phalanx itself; a job that sets them would lie to its tasks.
 _OURS = re.compile(r"TF_CONFIG\Z|TF_GRPC_REUSE_PORT\Z|PHALANX_")
 _OTHER_NAMES = {
@@ -113,6 +117,11 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
     yield from _who_trains(job)
     yield from _environment(job)
     yield from _commands(job)
+    for number, check in enumerate(job.preflight.ignore):
+        if check not in CHECKS:
+            near = nearest(check, CHECKS)
+            meant = f"did you mean {near}?" if near else "docs/reference/preflight.md lists them"
+            yield ("preflight", "ignore", number), f"no check {check!r}; {meant}"
 
 
 def warnings(job: Job, engine: str | None) -> Iterator[tuple[Loc, str, Severity, str, str]]:

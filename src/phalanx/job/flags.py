@@ -40,6 +40,9 @@ class Flags:
     standbys: int | None = None
     silence: str | None = None
     start_timeout: str | None = None
+    #: False `--no-preflight`.
+    preflight: bool | None = None
+    ignore_check: tuple[str, ...] = ()
     #: Replace a TF_CONFIG of the user's environment.
     override: bool = False
     #: Give a one-task job a TF_CONFIG too.
@@ -67,13 +70,15 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "silence": ("health", "silence"),
     "start_timeout": ("health", "start"),
     "force_tf_config": ("force_tf_config",),
+    "preflight": ("preflight", "run"),
+    "ignore_check": ("preflight", "ignore"),
 }
 
 
 def named(flags: Flags) -> dict[Loc, str]:
     """The values that come from flags, each with its flag as the user wrote it."""
     return {
-        loc: "--no-chief" if name == "chief" and not flags.chief else f"--{name.replace('_', '-')}"
+        loc: f"--{'no-' if getattr(flags, name) is False else ''}{name.replace('_', '-')}"
         for name, loc in _PLACES.items()
         if _given(name, getattr(flags, name))
     }
@@ -91,7 +96,7 @@ def apply(job: Job | None, flags: Flags, command: tuple[str, ...] = ()) -> Job:
     for name, loc in _PLACES.items():
         value = getattr(flags, name)
         if _given(name, value):
-            _put(data, loc, int(value) if name in {"chief", "evaluator"} else value)
+            _put(data, loc, _value(name, value))
     if command:
         data["command"] = list(command)
     try:
@@ -107,7 +112,13 @@ def apply(job: Job | None, flags: Flags, command: tuple[str, ...] = ()) -> Job:
 
 def _given(name: str, value: object) -> bool:
     """A switch that is off was not given, but `--no-chief` says something."""
-    return value is not None and (value is not False or name == "chief")
+    return value is not None and value != () and (value is not False or name in {"chief", "preflight"})
+
+
+def _value(name: str, value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return int(bool(value)) if name in {"chief", "evaluator"} else value
 
 
 def _put(data: dict[str, Any], loc: tuple[str, ...], value: object) -> None:

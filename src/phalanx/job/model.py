@@ -197,6 +197,18 @@ class Grace(_Part):
     )
 
 
+class Preflight(_Part):
+    """What is looked at before TensorFlow starts."""
+
+    run: Switch = Field(
+        default=True, description="on or off: whether hosts, versions, folders and limits are looked at. Default on."
+    )
+    ignore: list[Text] = Field(
+        default_factory=list,
+        description="Checks, by id, that stop nothing: docs/reference/preflight.md lists them. Default: none.",
+    )
+
+
 class SecretSource(_Part):
     """Where a secret's value is when the job starts: exactly one of the two."""
 
@@ -281,6 +293,9 @@ class Job(_Part):
     )
     health: Health = Field(default_factory=Health, description="Deadlines: start, silence, hang, finish, evaluator.")
     grace: Grace = Field(default_factory=Grace, description="Between TERM and KILL: stop, failure.")
+    preflight: Preflight = Field(
+        default_factory=Preflight, description="Checks before TensorFlow starts: run, ignore. Default: all of them."
+    )
     communication: Literal["auto", "ring", "nccl"] = Field(
         default="auto",
         description="What carries the collectives. Default auto: what the script says, else TensorFlow's choice.",

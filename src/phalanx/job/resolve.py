@@ -14,7 +14,7 @@ from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
 from phalanx.plan.bind import serves
 from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
 from phalanx.plan.placement import gpu_shares, place
-from phalanx.plan.policies import Grace, Health, Policies, Restart
+from phalanx.plan.policies import Grace, Health, Policies, Preflight, Restart
 from phalanx.plan.preview import preview_hosts
 from phalanx.plan.size import at_its_largest
 
@@ -143,6 +143,7 @@ def _policies(job: Job) -> Policies:
         health=Health(start=job.health.start, finish=job.health.finish, evaluator=job.health.evaluator),
         grace=Grace(stop=job.grace.stop, failure=job.grace.failure),
         restart=Restart(max=job.restart.max, within=job.restart.within, standbys=job.restart.standbys),
+        preflight=Preflight(on=job.preflight.run, ignore=tuple(job.preflight.ignore)),
     )
 
 

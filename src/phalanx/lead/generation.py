@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
+from phalanx.plan.checklist import checklists
 from phalanx.plan.outline import Role, Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
@@ -27,9 +28,10 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
-def prepare_orders(plan: Plan) -> dict[int, Order]:
-    """By host: its tasks, and the cluster text once."""
+def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
+    """By host: its tasks, the cluster text once, and with `look` what to look at before they start."""
     head = pack(plan.head) if plan.head else ""
+    checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
     return {
         host: Order(
             seq=0,
@@ -39,6 +41,7 @@ def prepare_orders(plan: Plan) -> dict[int, Order]:
             tasks=tuple(_start(plan, task) for task in tasks),
             head=head,
             cwd=plan.outline.cwd,
+            check=checks.get(host),
         )
         for host, tasks in _by_host(plan).items()
     }
@@ -47,7 +50,7 @@ def prepare_orders(plan: Plan) -> dict[int, Order]:
 def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> tuple[tuple[int, Order], ...]:
     """Each with its host: prepare these tasks once more, with the number of their attempt, and start them."""
     again = [plan.task(task).again(attempt) for task, attempt in attempts.items()]
-    prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)))
+    prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)), look=False)
     started = {
         host: Order(seq=0, epoch=0, kind="go", generation=plan.generation, ids=tuple(t.id for t in order.tasks))
         for host, order in prepared.items()

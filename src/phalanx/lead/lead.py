@@ -10,6 +10,7 @@ from typing import Protocol
 from phalanx import events as ev
 from phalanx.decide.elastic import can_start
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
+from phalanx.decide.preflight import may_start
 from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
 from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders
 from phalanx.lead.mailbox import Mailbox
@@ -33,7 +34,7 @@ LEASE = 10.0
 PATIENCE = 2.0
 
 #: What an agent may put into the records; everything else is the lead's to say.
-_FROM_AGENTS = (ev.TaskEvent, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
+_FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
 
 
 class DeposedError(ProtocolError):
@@ -109,7 +110,7 @@ class Lead:
         known = self._mailboxes.get(host.id)
         if known is None or known.join.instance != message.instance:
             self._know(message)
-        return Joined(epoch=self.epoch, lease=LEASE, taken=self._mailboxes[host.id].taken)
+        return Joined(epoch=self.epoch, lease=LEASE, taken=self._mailboxes[host.id].taken, now=self._clock())
 
     def _know(self, message: Join) -> None:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
@@ -310,11 +311,10 @@ class Lead:
 
     def _go_when_prepared(self) -> None:
         plan = self.plan
-        if plan is None or plan.generation in self._went or self.state.phase is not RunPhase.STARTING:
+        if plan is None or plan.generation in self._went or not may_start(self.state, plan.outline.policies.preflight):
             return
         orders = go_orders(plan)
-        boxes = [self._mailboxes.get(host) for host in orders]
-        if self.state.stop is None and all(box and box.prepared >= plan.generation for box in boxes):
+        if all((box := self._mailboxes.get(host)) and box.prepared >= plan.generation for host in orders):
             self._went.add(plan.generation)
             for host, order in orders.items():
                 self._mailboxes[host].put(order)

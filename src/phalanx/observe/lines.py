@@ -10,6 +10,7 @@ from phalanx.events import (
     CheckpointRestored,
     CheckpointSaved,
     Event,
+    HostChecked,
     Record,
     RunStarted,
     TaskDone,
@@ -103,9 +104,11 @@ class LinesView:
 
 
 def _goes_without_saying(event: Event, state: RunState) -> bool:
-    """What every healthy task does, and often: the records have it, a person would drown in it."""
+    """What every healthy task or host does, and often: the records have it, a person would drown in it."""
     if isinstance(event, CheckpointSaved | CheckpointRestored):
         return event.task != state.leader
+    if isinstance(event, HostChecked):
+        return not event.faults
     return isinstance(event, TaskListening | TaskStepped | TaskDone)
 
 

@@ -52,6 +52,11 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             return f"host {host_name(state, event.host)} keeps {standbys(event.count, event.bytes)}"
         case ev.GenerationBound():
             return _bound(event)
+        case ev.HostChecked():
+            return _checked(event, state)
+        case ev.PreflightPassed():
+            warned = f", {_count(event.warnings, 'warning')}" if event.warnings else ""
+            return f"preflight: {_count(event.checks, 'check')} in {duration(event.seconds)}{warned}"
         case ev.StopRequested():
             return f"{'kill' if event.hard else 'stop'} requested by {event.by}"
         case ev.StopOrdered():
@@ -87,6 +92,12 @@ def resumed_words(path: str, step: int | None, lost: int | None) -> str:
     start = f"went on from {f'step {step}' if step is not None else 'another run'} ({path})" if path else ""
     steps = f"; {_count(lost, 'step')} were lost" if lost else ""
     return f"{start or 'started at zero: no checkpoint was read'}{steps}"
+
+
+def _checked(event: ev.HostChecked, state: RunState) -> str:
+    wrong = tuple(dict.fromkeys(fault.check for fault in event.faults))
+    found = f", faults: {', '.join(wrong)}" if wrong else ""
+    return f"host {host_name(state, event.host)} has made {_count(len(event.looked), 'check')}{found}"
 
 
 def _task(event: ev.TaskEvent, state: RunState) -> str:

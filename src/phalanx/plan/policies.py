@@ -51,6 +51,17 @@ class Resize:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Preflight:
+    """What is looked at before TensorFlow starts."""
+
+    on: bool = True
+    #: Checks, by id, that stop nothing and say nothing.
+    ignore: tuple[str, ...] = ()
+    #: The run ends once the checks are over: `phalanx preflight`.
+    only: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
     """Everything a job says about time and failure."""
 
@@ -58,3 +69,4 @@ class Policies:
     grace: Grace = dataclasses.field(default_factory=Grace)
     restart: Restart = dataclasses.field(default_factory=Restart)
     resize: Resize = dataclasses.field(default_factory=Resize)
+    preflight: Preflight = dataclasses.field(default_factory=Preflight)

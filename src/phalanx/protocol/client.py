@@ -34,10 +34,18 @@ class LeadClient:
         self._transport, self._key, self._clock = transport, key, clock
         self._ahead = 0.0  # how far the lead's clock is ahead of ours
         self.epoch = 0
+        #: Seconds by which this host's clock is surely ahead of the lead's (behind: below 0); known once it has joined.
+        self.ahead = 0.0
 
     async def join(self, message: Join) -> Joined:
         """Raises RefusedError where the lead will not have this agent."""
-        return await self._call("/v1/join", message, Joined)
+        asked = self._clock()
+        joined = await self._call("/v1/join", message, Joined)
+        if joined.now:
+            answered = self._clock()
+            # The lead looked at its clock at some moment between the two.
+            self.ahead = max(asked - joined.now, 0.0) + min(answered - joined.now, 0.0)
+        return joined
 
     async def orders(self, message: Poll) -> Orders:
         """What to do next; empty after `wait` seconds without news."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from phalanx.names import TaskId
+from phalanx.plan.checklist import Checklist
 from phalanx.plan.host import Host
 from phalanx.plan.wire import WireError, from_wire, to_wire
 
@@ -47,6 +48,8 @@ class Joined:
     lease: float
     #: Events of this agent up to this number are in the records: a lead that took over knows no later ones.
     taken: int = 0
+    #: The lead's clock, in Unix seconds.
+    now: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +81,8 @@ class Order:
     tasks: tuple[StartTask, ...] = ()
     head: str = ""
     cwd: str = ""
+    #: prepare: what to look at before the tasks may start; None: nothing.
+    check: Checklist | None = None
     #: stop: which of them, and the seconds between TERM and KILL. go: which of them; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0

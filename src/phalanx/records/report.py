@@ -337,7 +337,7 @@ def _next_steps(state: RunState, run: str, folder: RunFolder, fallen: list[TaskR
             task = state.tasks.get(culprit.task) if culprit and culprit.task else None
             if task is not None and task.started:
                 steps += [f"phalanx logs {run} {task.id}", f"phalanx logs {run} --merged"]
-            elif culprit and culprit.host is not None and culprit.task is None:
+            elif culprit and culprit.host is not None and culprit.task is None and (state.cleared or not state.checked):
                 steps += [f"phalanx logs {run} --merged", f"the agent's own words: {folder.agent_log(culprit.host)}"]
             elif state.generation == 0:
                 steps.append(f"the agents' own words: {folder.agents}/*.log")

@@ -10,9 +10,10 @@ _phalanx_runs() {
 }
 _phalanx_options() {
     case $1 in
-        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --standbys --strategy --checkpoint --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
-        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --standbys --strategy --checkpoint --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
-        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --standbys --strategy --checkpoint --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
+        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
         ps) echo '--all -a --running --json --help' ;;
@@ -33,9 +34,10 @@ _phalanx_options() {
 }
 _phalanx_valued() {
     case $1 in
-        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --standbys --strategy --checkpoint --name --runs ' == *" $2 "* ]] ;;
-        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --standbys --strategy --checkpoint --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
-        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --standbys --strategy --checkpoint --name --runs ' == *" $2 "* ]] ;;
+        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
+        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --max-restarts --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
@@ -57,17 +59,18 @@ _phalanx() {
         elif [[ -z $only && $word == -?* ]]; then if _phalanx_valued "$verb" "$word"; then option=$word; fi
         else
             given=$((given + 1))
-            case $verb in run | chaos | plan) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
+            case $verb in run | chaos | plan | preflight) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
         fi
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan init schema ps logs events report attach stop scale join check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight init schema ps logs events report attach stop scale join check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
             "chaos --strategy") known='mwms ps estimator none auto' ;;
             "plan --strategy") known='mwms ps estimator none auto' ;;
+            "preflight --strategy") known='mwms ps estimator none auto' ;;
             "check --strategy") known='auto mwms ps estimator' ;;
             "check --format") known='text json github sarif' ;;
             "check --fail-on") known='error warning info never' ;;
@@ -77,7 +80,7 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "init --output" | "init -o" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "init --output" | "init -o" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")

@@ -11,6 +11,7 @@ _phalanx() {
         'run:Train: start one program as a cluster on this machine and follow it to its end.'
         'chaos:Hurt a run on purpose, and say how it took that.'
         'plan:Show what `run` would start: cluster, tasks, addresses, interpreter, environment.'
+        'preflight:Look at everything that would stop a run, and start nothing.'
         'init:Write a commented job.yaml for a script.'
         'schema:Print the JSON Schema of job.yaml, for editors.'
         'ps:List runs and their tasks.'
@@ -56,6 +57,9 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--preflight[Look before TensorFlow starts, or do not]' \
+            '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
@@ -85,6 +89,9 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--preflight[Look before TensorFlow starts, or do not]' \
+            '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
@@ -122,6 +129,9 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--preflight[Look before TensorFlow starts, or do not]' \
+            '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
@@ -129,6 +139,35 @@ _phalanx() {
             '--json[Print the whole plan as JSON, every task'\''s TF_CONFIG included]' \
             '--detach[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
             '--quiet[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        preflight) _arguments -s -A '-*' : \
+            '--workers=[How many workers (1)]:value: ' \
+            '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
+            '--max-workers=[The most workers to grow to (--workers)]:value: ' \
+            '--ps=[How many parameter servers (0); implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator beside the cluster]' \
+            '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
+            '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
+            '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--on=[The engine (local)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--ports=[Take ports from A-B only]:value: ' \
+            '--start-timeout=[Until every task must listen (5m)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
+            '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--preflight[Look before TensorFlow starts, or do not]' \
+            '--no-preflight[Look before TensorFlow starts, or do not]' \
+            '--name=[The job'\''s name (the script'\''s)]:value: ' \
+            '--override[Replace the TF_CONFIG of your environment]' \
+            '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--runs=[Where run folders would be made (PHALANX_RUNS, else ./runs)]:file:_files' \
+            '--json[Print the checks as JSON]' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         init) _arguments -s : \

@@ -1,0 +1,182 @@
+"""What a script imports, by its syntax tree and those of the modules beside it. Nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+#: Files of the script's own folder that are followed, and the largest of them: a repository is no script.
+_FILES, _BYTES = 200, 1 << 20
+
+#: Names in the source after which an import may mean anything.
+_MOVES = ("sys.path", "sys.meta_path", "addsitedir", "path_hooks")
+_CATCH_ALL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What was read: top-level names of modules that are not the script's own, each with the file that wants it."""
+
+    #: Imported whenever the script runs.
+    sure: dict[str, str]
+    #: Imported in a function, under a condition, or after the search path was changed.
+    maybe: dict[str, str]
+    #: Whether a TensorBoard callback is made whenever the script runs; None: none is made at all.
+    tensorboard: bool | None
+    #: SHA-256 over the script and the modules of its own that were followed.
+    digest: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Import:
+    module: str
+    sure: bool
+
+
+def read_script(script: Path) -> Reading:
+    """Follow the script and the modules beside it. Raises OSError where the script itself cannot be read."""
+    source = script.read_bytes()
+    return _follow(source, script.name, script.resolve().parent)
+
+
+def read_text(source: str) -> Reading:
+    """The same for a program given as text (`python -c`); nothing lies beside it."""
+    return _follow(source.encode(), "-c", None)
+
+
+def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
+    sure: dict[str, str] = {}
+    maybe: dict[str, str] = {}
+    tensorboard: bool | None = None
+    digest = hashlib.sha256()
+    waiting = [(name, source, True)]
+    seen: set[Path] = set()
+    while waiting and len(seen) < _FILES:
+        shown, text, certain = waiting.pop(0)
+        digest.update(shown.encode() + b"\0" + hashlib.sha256(text).digest())
+        tree = _parse(text)
+        if tree is None:
+            continue
+        certain = certain and not any(word in text.decode(errors="replace") for word in _MOVES)
+        for found in _imports(tree.body, sure=certain, main=not seen):
+            own = _own(found.module, folder)
+            for path in own:
+                if path not in seen and (beside := _read(path)) is not None:
+                    seen.add(path)
+                    waiting.append((str(path.relative_to(folder)) if folder else path.name, beside, found.sure))
+            if not own:
+                (sure if found.sure else maybe).setdefault(found.module.partition(".")[0], shown)
+        made = _makes_tensorboard(tree)
+        if made is not None:
+            tensorboard = bool(tensorboard) or (made and certain)
+    return Reading(
+        sure=sure,
+        maybe={name: where for name, where in maybe.items() if name not in sure},
+        tensorboard=tensorboard,
+        digest=digest.hexdigest()[:16],
+    )
+
+
+def _parse(text: bytes) -> ast.Module | None:
+    """None for what is no Python of ours: the interpreter that runs it will say so."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.stat().st_size <= _BYTES else None
+    except OSError:
+        return None
+
+
+def _own(module: str, folder: Path | None) -> list[Path]:
+    """The files of the script's folder that the import reads; none where the module is not there."""
+    if folder is None:
+        return []
+    found: list[Path] = []
+    at = folder
+    for part in module.split("."):
+        if (at / part / "__init__.py").is_file():
+            found.append(at / part / "__init__.py")
+            at = at / part
+        elif (at / f"{part}.py").is_file():
+            return [*found, at / f"{part}.py"]
+        else:
+            break
+    return found
+
+
+def _imports(body: Iterable[ast.stmt], *, sure: bool, main: bool) -> Iterator[_Import]:  # noqa: C901, PLR0912 - a table of statements
+    for statement in body:
+        match statement:
+            case ast.Import(names=names):
+                yield from (_Import(name.name, sure) for name in names)
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                yield _Import(module, sure)
+                yield from (_Import(f"{module}.{name.name}", sure) for name in names if name.name != "*")
+            case ast.If(test=test, body=inner, orelse=other):
+                if _is_main(test):
+                    yield from _imports(inner if main else other, sure=sure, main=main)
+                elif not _is_typing(test):
+                    yield from _imports([*inner, *other], sure=False, main=main)
+            case ast.Try(body=inner, handlers=handlers, orelse=other, finalbody=last):
+                # Whoever catches it knows what to do without the module.
+                if not any(_catches(handler) for handler in handlers):
+                    yield from _imports([*inner, *other], sure=sure, main=main)
+                yield from _imports(last, sure=sure, main=main)
+            case ast.With(items=items, body=inner):
+                if not any("suppress" in ast.dump(item) for item in items):
+                    yield from _imports(inner, sure=sure, main=main)
+            case ast.ClassDef(body=inner):
+                yield from _imports(inner, sure=sure, main=main)
+            case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner):
+                yield from _imports(inner, sure=False, main=main)
+            case ast.For(body=inner, orelse=other) | ast.While(body=inner, orelse=other):
+                yield from _imports([*inner, *other], sure=False, main=main)
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and "__name__" in ast.dump(test) and "__main__" in ast.dump(test)
+
+
+def _is_typing(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in ast.dump(test)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        kind is None
+        or (isinstance(kind, ast.Name) and kind.id in _CATCH_ALL)
+        or (isinstance(kind, ast.Attribute) and kind.attr in _CATCH_ALL)
+        for kind in kinds
+    )
+
+
+def _makes_tensorboard(tree: ast.Module) -> bool | None:
+    """Whether a call of `TensorBoard(...)` is under no condition; None where there is no such call."""
+    found: bool | None = None
+    waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
+    while waiting:
+        node, sure = waiting.pop()
+        if isinstance(node, ast.Call) and _last_name(node.func) == "TensorBoard":
+            found = bool(found) or sure
+        branches = isinstance(node, ast.IfExp) or (isinstance(node, ast.If) and not _is_main(node.test))
+        waiting += [(child, sure and not branches) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def _last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
