@@ -117,6 +117,7 @@ complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l ports -x -d 'T
 complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l start-timeout -x -d 'Until every task must listen (5m)'
 complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l silence -x -d 'Without any sign of life, a task is stuck (off)'
 complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l max-restarts -x -d 'Restarts after failures of one kind (3); 0: none'
+complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l standbys -x -d 'Ready interpreters a host keeps for a restart (one a task)'
 complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l strategy -x -a 'mwms ps estimator none auto' -d 'What the script builds (auto)'
 complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l checkpoint -r -F -d 'Folder of checkpoints, {checkpoint} in the command'
 complete -c phalanx -n '__fish_seen_subcommand_from preflight' -l ignore-check -x -d 'A check of the preflight, by id, that stops nothing (may be repeated)'

@@ -158,6 +158,7 @@ _phalanx() {
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
             '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
+            '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
