@@ -199,6 +199,19 @@ class StacksWritten(TaskEvent):
     """What its threads were doing lies in the run's folder at `path`."""
 
     path: str
+    #: Where its main thread is in the program: `train.py:14 in step`; empty where nothing tells.
+    at: str = ""
+    #: Whether it waits inside TensorFlow, by its stacks; None where there are none.
+    waits: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StacksOrdered(Event):
+    """The lead has these tasks write what their threads do."""
+
+    generation: int
+    tasks: tuple[TaskId, ...]
+    by: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -319,40 +332,11 @@ class RunEnded(Event):
     cause: str
 
 
-#: Every event by its name on the wire.
+#: Every event by its name on the wire, in the order of this page.
 EVENTS: dict[str, type[Event]] = {
-    re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
-    for kind in (
-        RunStarted,
-        HostJoined,
-        HostLost,
-        HostLeft,
-        GenerationBound,
-        TaskStarted,
-        TaskNotStarted,
-        TaskListening,
-        TaskExited,
-        TaskStepped,
-        CheckpointSaved,
-        CheckpointRestored,
-        TaskFroze,
-        TaskQuiet,
-        TaskStalled,
-        TaskAwake,
-        TaskDone,
-        StacksWritten,
-        StopRequested,
-        StopOrdered,
-        CulpritNamed,
-        RestartOrdered,
-        TaskGivenUp,
-        Resumed,
-        ScaleRequested,
-        ResizeOrdered,
-        LeaderSucceeded,
-        Noted,
-        RunEnded,
-    )
+    re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): kind
+    for name, kind in list(vars().items())
+    if isinstance(kind, type) and issubclass(kind, Event) and kind not in (Event, TaskEvent)
 }
 _NAMES = {kind: name for name, kind in EVENTS.items()}
 

@@ -18,6 +18,8 @@ from phalanx.agent.output import Capture, Trouble
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
 from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
+from phalanx.agent.stacks import write_stacks
+from phalanx.agent.watch import Watch
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, unpack
@@ -66,6 +68,7 @@ class Tasks:
         self._by_child: dict[str, Running] = {}
         self._deaf: dict[int, Running] = {}  # by port: those that do not listen yet
         self._watching = False
+        self._watch = Watch(self._tell)
         self._cwd = "/"
         self._background: set[asyncio.Task[None]] = set()
         self._link: Link | None = None
@@ -82,6 +85,11 @@ class Tasks:
                 self._prepare(order)
             case "go":
                 self._spawn(self._go(order))
+            case "stacks":
+                for task in order.ids:
+                    running = self._running.get(task)
+                    if running is not None and running.generation == order.generation and running.pid:
+                        self._spawn(self._stacks(running))
             case "stop":
                 for task in order.ids:
                     running = self._running.get(task)
@@ -96,6 +104,7 @@ class Tasks:
         """Whatever is left ends at once with the reaper."""
         for waiting in self._waiting.values():
             waiting.standby.discard()
+        self._watch.close()
         self._reaper.close()
         for running in self._running.values():
             for capture in running.captures:
@@ -106,6 +115,7 @@ class Tasks:
     def _prepare(self, order: Order) -> None:
         self._end_older(order.generation)
         head, self._cwd = unpack(order.head), order.cwd
+        self._watch.patience = order.patience
         for task in order.tasks:
             own = head if task.head is None else unpack(task.head)
             running = Running(task, order.generation, None if task.tail is None else own + task.tail)
@@ -252,6 +262,7 @@ class Tasks:
         running.started.set()
         self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
         self._progress.follow(running)
+        self._watch.add(running)
         if running.task.port is not None:
             self._deaf[running.task.port] = running
             if not self._watching:
@@ -274,6 +285,11 @@ class Tasks:
             await asyncio.sleep(pause)
             pause = min(pause * 1.2, LONGEST_LOOK)
         self._watching = False
+
+    async def _stacks(self, running: Running) -> None:
+        found = await write_stacks(running, self._watch.heart(running), self._folder)
+        if found is not None:
+            self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
 
     # Ending --------------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,8 @@ class Flags:
     max_restarts: int | None = None
     silence: str | None = None
     start_timeout: str | None = None
+    hang: str | None = None
+    finish: str | None = None
     #: Replace a TF_CONFIG of the user's environment.
     override: bool = False
     #: Give a one-task job a TF_CONFIG too.
@@ -64,6 +66,8 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "max_restarts": ("restart", "max"),
     "silence": ("health", "silence"),
     "start_timeout": ("health", "start"),
+    "hang": ("health", "hang"),
+    "finish": ("health", "finish"),
     "force_tf_config": ("force_tf_config",),
 }
 
