@@ -104,7 +104,7 @@ def test_without_the_runtime_traffic_stands_for_steps():
     film = Film()
     film.run(20, cpu=1.0, carried=9000)
     [word] = film.run(10, cpu=0.0, carried=100, answers=True, waits=True)
-    assert word == Stalled(20.0, 0, 1.0, "", waits=True)
+    assert word == Stalled(20.0, 0, 0.0, "", waits=True)
 
 
 def test_before_it_listens_nobody_says_that_it_stalls():

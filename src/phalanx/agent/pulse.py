@@ -11,6 +11,8 @@ from typing import Protocol
 HEARTBEAT = 512
 #: Of one core: who uses more than this computes, and does not wait. A worker in a collective uses 0.001.
 BUSY = 0.1
+#: Seconds between two looks: no gap in the traffic can be seen more finely.
+_BETWEEN = 1.0
 #: Looks with traffic after which a task whose steps nobody counts is taken to train: its start is some bursts only.
 _TRAINS = 10
 #: How much longer than the longest gap so far a gap must be before it is worth a word.
@@ -191,7 +193,7 @@ class Pulse:
             if moved:
                 self._bursts += 1
                 if self._progress is not None and self._bursts > _TRAINS:
-                    self._longest = max(self._longest, look.now - self._progress)
+                    self._longest = max(self._longest, look.now - self._progress - _BETWEEN)
         if moved or (self._progress is None and not look.listens):
             self._idle = look.now, look.cpu
         if moved:
