@@ -42,6 +42,13 @@ while second and what == "loop":
     pass
 if second and what == "sleep":
     time.sleep(600)
+if second and what == "queue":
+    import queue
+    queue.Queue().get()
+if second and what == "left":
+    import threading
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    sys.exit(0)
 while True:
     step()
     time.sleep(0.01)
@@ -75,9 +82,9 @@ while True:
 """
 
 
-@pytest.mark.parametrize("what", ["loop", "sleep"])
+@pytest.mark.parametrize("what", ["loop", "sleep", "queue", "left"])
 def test_a_worker_that_left_the_collective_is_named_and_its_line_is_in_the_stacks(here, what):
-    """R21, R49: it burns a core, or sleeps; its heartbeats go on, so TensorFlow never notices."""
+    """R21, R49, R60: it burns a core, sleeps, waits for input, has left; its heartbeats go on, and TensorFlow waits."""
     here.script(MIRRORED)
     launcher = here.start(
         "run", "--workers", 2, "--max-restarts", 0, "--start-timeout", "60s", "--hang", "6s", "train.py", what
@@ -86,7 +93,9 @@ def test_a_worker_that_left_the_collective_is_named_and_its_line_is_in_the_stack
     assert launcher.wait(timeout=150) == 1
     report = here.report()
     assert (report["culprit"], report["victims"]) == ("worker:1", ["worker:0"])
-    assert "does not take part" in report["cause"]
+    assert ("end of its program" if what == "left" else "does not take part") in report["cause"]
+    if what != "left":
+        assert "it is at train.py:" in report["cause"]
     for task in ("worker_0", "worker_1"):
         [stacks] = (here.run_folder() / "stacks" / task).glob("*.txt")
         assert "Threads, as the kernel sees them" in stacks.read_text()
