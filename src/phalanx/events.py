@@ -204,6 +204,19 @@ class StacksWritten(TaskEvent):
     """What its threads were doing lies in the run's folder at `path`."""
 
     path: str
+    #: Where its main thread is in the program: `train.py:14 in step`; empty where nothing tells.
+    at: str = ""
+    #: Whether it waits inside TensorFlow, by its stacks; None where there are none.
+    waits: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StacksOrdered(Event):
+    """The lead has these tasks write what their threads do."""
+
+    generation: int
+    tasks: tuple[TaskId, ...]
+    by: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -96,6 +96,8 @@ class RunState:
     hosts: Mapping[int, HostState] = dataclasses.field(default_factory=dict)
     tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
     stop: ev.StopRequested | None = None
+    #: The newest order for stacks in this generation.
+    stacks: ev.StacksOrdered | None = None
     culprit: ev.CulpritNamed | None = None
     #: What has failed before and was started again; and the order for the next generation, while that is awaited.
     past: tuple[PastFailure, ...] = ()
@@ -224,6 +226,7 @@ def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
         restart=None,
         resize=None,
         given_up=(),
+        stacks=None,
     )
 
 
@@ -335,6 +338,10 @@ def last_lines(state: RunState) -> tuple[str, ...]:
     return task.exit.last_lines if task and task.exit else ()
 
 
+def _stacks(state: RunState, event: ev.StacksOrdered) -> RunState:
+    return dataclasses.replace(state, stacks=event) if event.generation == state.generation else state
+
+
 def _stop_requested(state: RunState, event: ev.StopRequested) -> RunState:
     return dataclasses.replace(state, stop=event)
 
@@ -364,6 +371,7 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.TaskEvent, _task),
     (ev.StopRequested, _stop_requested),
     (ev.StopOrdered, _stop),
+    (ev.StacksOrdered, _stacks),
     (ev.CulpritNamed, _culprit),
     (ev.RestartOrdered, _restart),
     (ev.TaskGivenUp, _given_up),

@@ -61,6 +61,8 @@ class TaskState:
     stalled: ev.TaskStalled | None = None
     #: When its program came to its end, while the process is still there.
     done: float | None = None
+    #: The newest word of what its threads do.
+    stacks: ev.StacksWritten | None = None
     #: When it was told to end, and how many seconds it was given.
     stop_ordered: float | None = None
     stop_grace: float = 0.0
@@ -107,7 +109,7 @@ def fold_task(task: TaskState, event: ev.TaskEvent) -> TaskState:  # noqa: C901,
             return dataclasses.replace(task, phase=_ended(event), ended=event.time, exit=event)
         case ev.TaskStepped():
             first = event.time if task.first_step is None else task.first_step
-            return dataclasses.replace(_awake(task), step=event.step, stepped=event.time, first_step=first)
+            return dataclasses.replace(task, step=event.step, stepped=event.time, first_step=first)
         case ev.CheckpointSaved():
             return dataclasses.replace(task, saved=event)
         case ev.CheckpointRestored():
@@ -117,11 +119,13 @@ def fold_task(task: TaskState, event: ev.TaskEvent) -> TaskState:  # noqa: C901,
         case ev.TaskQuiet():
             return dataclasses.replace(task, quiet=event.since)
         case ev.TaskStalled():
-            return dataclasses.replace(task, stalled=event)
+            return dataclasses.replace(task, stalled=event, quiet=None)  # it lives: its server answers
         case ev.TaskAwake():
             return _awake(task)
         case ev.TaskDone():
             return dataclasses.replace(task, done=event.time)
+        case ev.StacksWritten():
+            return dataclasses.replace(task, stacks=event)
     return task
 
 

@@ -64,9 +64,8 @@ def test_a_flag_overrides_the_files_budget_of_restarts(say, folder):
 
 def test_objections_name_the_line_or_the_flag_they_come_from(say, folder):
     (folder / "job.yaml").write_text("command: [trian.py]\nroles:\n  dispatcher: {}\nimage: x\n")
-    said = refused(say, "job.yaml", silence="3m", strategy="ps")
+    said = refused(say, "job.yaml", ps=0, strategy="ps")
     assert [one.split(": ")[0] for one in said] == [
-        "--silence",
         "--strategy",
         "job.yaml:1:11",
         "job.yaml:3:3",
@@ -103,7 +102,7 @@ def test_a_script_that_is_not_there_is_answered_with_its_neighbour(say):
             {"ps": 1, "strategy": "mwms"},
             "--strategy: mwms with a ps hangs: its leader would be ps:0, which never answers",
         ),
-        ({"silence": "1m"}, "--silence: watching for silent tasks is the next release; leave it out"),
+        ({"silence": "soon"}, "--silence: "),
     ],
 )
 def test_a_wrong_flag_is_named(say, flags, said):

@@ -13,13 +13,15 @@ from typing import Any
 from phalanx import events as ev
 from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, Started
 from phalanx.agent.link import Link
-from phalanx.agent.listening import listening
+from phalanx.agent.listening import Listeners
 from phalanx.agent.output import Capture, Trouble
 from phalanx.agent.pool import Pool
 from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
 from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
+from phalanx.agent.stacks import write_stacks
+from phalanx.agent.watch import Watch
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, unpack
@@ -31,8 +33,8 @@ HEAD_START = 0.3
 #: How many last lines an exit carries, and how long each may be.
 LAST_LINES, LINE_LENGTH = 20, 500
 
-#: Seconds between two looks at who listens: while tasks start, and while one takes its time.
-FIRST_LOOK, LONGEST_LOOK = 0.01, 1.0
+#: Seconds between two looks at whether a former process is gone.
+LOOK = 0.01
 
 #: Seconds that the last output of an ended process has to arrive.
 DRAIN = 0.5
@@ -67,8 +69,8 @@ class Tasks:
         self._progress = Progress(self._tell, self._note)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
-        self._deaf: dict[int, Running] = {}  # by port: those that do not listen yet
-        self._watching = False
+        self._listeners = Listeners(self._listens)
+        self._watch = Watch(self._tell)
         self._cwd = "/"
         self._background: set[asyncio.Task[None]] = set()
         self._link: Link | None = None
@@ -85,6 +87,11 @@ class Tasks:
                 self._prepare(order)
             case "go":
                 self._spawn(self._go(order))
+            case "stacks":
+                for task in order.ids:
+                    running = self._running.get(task)
+                    if running is not None and running.generation == order.generation and running.pid:
+                        self._spawn(self._stacks(running))
             case "stop":
                 self._preflight.end(keep=False)
                 for task in order.ids:
@@ -100,6 +107,7 @@ class Tasks:
         """Whatever is left ends at once with the reaper."""
         self._preflight.end(keep=False)
         self._pool.close()
+        self._watch.close()
         self._reaper.close()
         for running in self._running.values():
             for capture in running.captures:
@@ -110,6 +118,7 @@ class Tasks:
     def _prepare(self, order: Order) -> None:
         self._end_older(order.generation)
         head, self._cwd = unpack(order.head), order.cwd
+        self._watch.patience = order.patience
         for task in order.tasks:
             own = head if task.head is None else unpack(task.head)
             running = Running(task, order.generation, None if task.tail is None else own + task.tail)
@@ -183,7 +192,7 @@ class Tasks:
         if running.former is not None and not running.former.gone:
             self._reaper.kill_tree(running.former)
             while not running.former.gone:  # noqa: ASYNC110 - the reaper's word sets it, of any child
-                await asyncio.sleep(FIRST_LOOK)
+                await asyncio.sleep(LOOK)
 
     async def _start_after(self, running: Running, first: list[Running], wait: float) -> None:
         """Let the leader listen first: a worker that is up before it backs off for a whole second."""
@@ -264,28 +273,17 @@ class Tasks:
         running.started.set()
         self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
         self._progress.follow(running)
-        if running.task.port is not None:
-            self._deaf[running.task.port] = running
-            if not self._watching:
-                self._watching = True
-                self._spawn(self._watch_ports())
+        self._watch.add(running)
+        self._listeners.add(running)
 
-    async def _watch_ports(self) -> None:
-        """One look at the kernel's table for all tasks that do not listen yet; soon at first, less often later."""
-        pause, known = FIRST_LOOK, 0
-        while self._deaf:
-            if len(self._deaf) > known:
-                pause = FIRST_LOOK
-            known = len(self._deaf)
-            for port in listening(self._deaf):
-                running = self._deaf.pop(port)
-                running.listens.set()
-                self._tell(running, ev.TaskListening, time.time(), port=port)
-            for port in [port for port, running in self._deaf.items() if running.ended.is_set()]:
-                del self._deaf[port]
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.2, LONGEST_LOOK)
-        self._watching = False
+    def _listens(self, running: Running, port: int) -> None:
+        running.listens.set()
+        self._tell(running, ev.TaskListening, time.time(), port=port)
+
+    async def _stacks(self, running: Running) -> None:
+        found = await write_stacks(running, self._watch.heart(running), self._folder)
+        if found is not None:
+            self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
 
     # Ending --------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ ARGUMENTS = {
     "events": _RUN,
     "report": _RUN,
     "attach": _RUN,
+    "stacks": Arguments(shown="[RUN] [TASK...]", completes="runs"),
     "stop": _RUN,
     "scale": Arguments(shown="RUN WORKERS", completes="runs"),
     "join": _RUN,

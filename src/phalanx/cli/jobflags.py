@@ -50,7 +50,9 @@ class JobFlags:
     python: Annotated[str | None, _flag("The interpreter for the script (found: see `phalanx plan`).", _PLACE)] = None
     ports: Annotated[str | None, _flag("Take ports from A-B only.", _PLACE)] = None
     start_timeout: Annotated[str | None, _flag("Until every task must listen (5m).", _TIME)] = None
-    silence: Annotated[str | None, _flag("Without any sign of life, a task is stuck (off).", _TIME)] = None
+    silence: Annotated[str | None, _flag("Without any sign of life, a task is stuck (2m, 0 never).", _TIME)] = None
+    hang: Annotated[str | None, _flag("Without a step while others wait, a task hangs (10m, 0 never).", _TIME)] = None
+    finish: Annotated[str | None, _flag("After the first task's good end, time for the others (10m).", _TIME)] = None
     max_restarts: Annotated[int | None, _number("Restarts after failures of one kind (3); 0: none.", _TIME)] = None
     standbys: Annotated[int | None, _number("Ready interpreters a host keeps for a restart (one a task).", _TIME)] = (
         None

@@ -29,6 +29,7 @@ VERBS = {
         "events": "Print what has happened in a run.",
         "report": "Say how a run ended, why, and what to do next.",
         "attach": "Follow a run that goes on elsewhere.",
+        "stacks": "Print where each task is: what its threads do now.",
         "stop": "End a run: TERM, a grace, KILL.",
     },
     "Change": {

@@ -84,7 +84,7 @@ _phalanx() {
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")
     else
         case $verb in
-            @RUNS@) [[ $verb != logs && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
+            @RUNS@) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
 @WORDS@
         esac
     fi

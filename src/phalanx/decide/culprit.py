@@ -40,7 +40,7 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
             if t.phase is TaskPhase.SUCCEEDED and (t.ended or now) <= (first.ended or now)
         ]
         if early and state.succeeded is None:
-            return _left_early(state, min(early, key=lambda t: t.ended or now), now)
+            return left_early(state, min(early, key=lambda t: t.ended or now), now)
     return _named(state, first, now)
 
 
@@ -56,18 +56,18 @@ def is_own(task: TaskState) -> bool:
 
 
 def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
-    where = _where(state, task)
+    place = where(state, task)
     others = [other for other in state.tasks.values() if other.id != task.id and _fell(other)]
     alike = [other for other in others if _alike(other, task)]
     victims = tuple(other.id for other in others if other not in alike)
     too = f"; {', '.join(str(other.id) for other in alike)} failed alike" if alike else ""
     if task.exit is None:
-        return _blame(
+        return blame(
             state,
             task,
             now,
             kind=Kind.USER,
-            cause=f"{task.id}{where} could not start: {task.refused}{too}",
+            cause=f"{task.id}{place} could not start: {task.refused}{too}",
             victims=victims,
             hint="`phalanx plan` shows the command and the interpreter",
         )
@@ -75,12 +75,12 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
     said = telling_line(task.exit.last_lines)
     tail = f": {said[:300]}" if said and task.exit.signal is None else ""
-    return _blame(
+    return blame(
         state,
         task,
         now,
         kind=kind_of(task.exit),
-        cause=f"{task.id}{where} {words_for(task.exit)}{ran}{tail}{too}",
+        cause=f"{task.id}{place} {words_for(task.exit)}{ran}{tail}{too}",
         victims=victims,
         hint=f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}",
     )
@@ -103,41 +103,43 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     first = min(silent, key=lambda task: (task.started or now, task.id))
     others = ", ".join(str(task.id) for task in silent if task is not first)
     more = f" (nor did {others})" if others else ""
-    return _blame(
+    return blame(
         state,
         first,
         now,
         kind=Kind.USER,
-        cause=f"{first.id}{_where(state, first)} never listened on {first.address} within {limit:g} s{more}",
+        cause=f"{first.id}{where(state, first)} never listened on {first.address} within {limit:g} s{more}",
         victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
         hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
         sign="start",
     )
 
 
-def _left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
-    return _blame(
+def left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
+    """It had ended well before the others were done: they wait for it in a collective (R60)."""
+    return blame(
         state,
         task,
         now,
         kind=Kind.USER,
-        cause=f"{task.id}{_where(state, task)} finished early (exit 0) while others still waited for it: uneven data?",
-        victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and _fell(t)),
+        cause=f"{task.id}{where(state, task)} finished early (exit 0) while others still waited for it: uneven data?",
+        victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and (_fell(t) or not t.phase.over)),
         hint="give every worker the same number of batches, or shard by DATA instead of FILE (R59, R60)",
     )
 
 
-def _blame(
+def blame(
     state: RunState,
     task: TaskState,
     now: float,
     *,
     kind: Kind,
     cause: str,
-    victims: tuple[TaskId, ...],
     hint: str,
+    victims: tuple[TaskId, ...] = (),
     sign: str = "",
 ) -> CulpritNamed:
+    """The event that names one task."""
     return CulpritNamed(
         time=now,
         generation=state.generation,
@@ -175,7 +177,7 @@ def _fell(task: TaskState) -> bool:
     return task.phase in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM)
 
 
-def _where(state: RunState, task: TaskState) -> str:
+def where(state: RunState, task: TaskState) -> str:
     """` on n7`, where there is more than one host to be on."""
     host = state.hosts.get(task.host) if task.host is not None else None
     return f" on {host.joined.name}" if host and len(state.hosts) > 1 else ""

@@ -14,6 +14,8 @@ from phalanx.decide.culprit import lost_now, name_culprit, never_listened
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces
+from phalanx.decide.hang import Dump, Finding
+from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
@@ -54,7 +56,7 @@ class Wake:
     at: float
 
 
-Action = Say | Stop | Wake
+Action = Say | Stop | Wake | Dump
 
 
 def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:  # noqa: PLR0911 - one return a case
@@ -72,7 +74,7 @@ def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, 
     if state.resize is not None:
         return _resizing(state, state.resize, policies, now)
     if _failed(state):
-        return _first_failure(state, policies, now)
+        return _ask(stacks_first(state, now)) or _first_failure(state, policies, now)
     if state.phase is RunPhase.JOINING:
         return _joining(state, policies, now)
     if state.all_over:
@@ -198,7 +200,7 @@ def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now
         return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0"),)
     if _hard(state) and (told := [t for t in _living(state) if t.stop_ordered is None or t.stop_grace > 0]):
         return (Stop(tasks=_ids(told), grace=0.0, reason="the job has succeeded, and nobody waits any more"),)
-    windows = {t.id: won.time + _window(state, policies, t) for t in _living(state) if t.stop_ordered is None}
+    windows = {t.id: won.time + _window(state, won, policies, t) for t in _living(state) if t.stop_ordered is None}
     if state.stop is not None:
         windows = dict.fromkeys(windows, now)
     due = tuple(task for task, at in windows.items() if at <= now)
@@ -210,7 +212,9 @@ def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now
     return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0{_undead(state)}"),)
 
 
-def _window(state: RunState, policies: Policies, task: TaskState) -> float:
+def _window(state: RunState, won: ev.LeaderSucceeded, policies: Policies, task: TaskState) -> float:
+    if task.done is not None:  # its program is over, and something keeps the process
+        return max(0.0, task.done - won.time) + policies.grace.stop
     if task.id.type == "evaluator":
         return policies.health.evaluator
     trains = task.id.type in TRAINING_TYPES
@@ -239,6 +243,26 @@ def _looked(state: RunState, policies: Policies, now: float) -> tuple[Action, ..
 
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """Who is stuck, and who has not come to listen."""
+    found = _ask(unhealthy(state, policies.health, now))
+    return (
+        found if any(not isinstance(action, Wake) for action in found) else (*found, *_starting(state, policies, now))
+    )
+
+
+def _ask(finding: Finding) -> tuple[Action, ...]:
+    """What a look at the health comes to."""
+    match finding:
+        case ev.CulpritNamed():
+            return (Say(event=finding),)
+        case Dump():
+            return (finding,)
+        case float():
+            return (Wake(at=finding),)
+    return ()
+
+
+def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
     """The start deadline: TensorFlow itself would wait an hour for a peer that does not listen, without a word."""
     if proof := resumption(state, now):
         return tuple(Say(event=event) for event in proof)

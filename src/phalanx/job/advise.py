@@ -30,18 +30,6 @@ class NotYet:
 #: The one place for them: a promise that cannot be kept is refused, never ignored.
 NOT_YET = (
     NotYet(
-        at=("health", "silence"),
-        kept=(None,),
-        why="watching for silent tasks is the next release",
-        instead="leave it out; `phalanx ps RUN` shows how long each task has been silent",
-    ),
-    NotYet(
-        at=("health", "hang"),
-        kept=(None,),
-        why="detecting hangs is the next release",
-        instead="leave it out; `phalanx logs -f` shows when steps stop, `phalanx stop` ends the run",
-    ),
-    NotYet(
         at=("image",),
         kept=(None,),
         why="images come with the Kubernetes engine in a later release",

@@ -43,6 +43,8 @@ class Flags:
     #: False `--no-preflight`.
     preflight: bool | None = None
     ignore_check: tuple[str, ...] = ()
+    hang: str | None = None
+    finish: str | None = None
     #: Replace a TF_CONFIG of the user's environment.
     override: bool = False
     #: Give a one-task job a TF_CONFIG too.
@@ -69,6 +71,8 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "standbys": ("restart", "standbys"),
     "silence": ("health", "silence"),
     "start_timeout": ("health", "start"),
+    "hang": ("health", "hang"),
+    "finish": ("health", "finish"),
     "force_tf_config": ("force_tf_config",),
     "preflight": ("preflight", "run"),
     "ignore_check": ("preflight", "ignore"),

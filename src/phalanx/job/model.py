@@ -166,11 +166,15 @@ class Health(_Part):
     )
     silence: Duration | None = Field(
         default=None,
-        description="A task that shows no sign of life for this long is stuck, in seconds or as 2m. Default: off.",
+        description="A task without any sign of life for this long is stuck, in seconds or as 2m; 0: never. Signs are "
+        "output, CPU time, bytes on its connections, an answer of its server. Default 2m for a task that has come to "
+        "listen or to step; said here, it holds for every task.",
     )
-    hang: Duration | None = Field(
-        default=None,
-        description="No step for this long, while others wait, is a hang, in seconds or as 10m. Default: off.",
+    hang: Duration = Field(
+        default=600.0,
+        description="Without a step for this long, while others wait, a task hangs, in seconds or as 10m; 0: never. At "
+        "least ten times the longest gap between two steps before; tracing, validation and saving do not count. "
+        "Default 10m.",
     )
     finish: Duration = Field(
         default=600.0,

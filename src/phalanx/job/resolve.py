@@ -140,7 +140,13 @@ def _no_proxy(environ: Mapping[str, str]) -> str | None:
 
 def _policies(job: Job) -> Policies:
     return Policies(
-        health=Health(start=job.health.start, finish=job.health.finish, evaluator=job.health.evaluator),
+        health=Health(
+            start=job.health.start,
+            silence=job.health.silence,
+            hang=job.health.hang,
+            finish=job.health.finish,
+            evaluator=job.health.evaluator,
+        ),
         grace=Grace(stop=job.grace.stop, failure=job.grace.failure),
         restart=Restart(max=job.restart.max, within=job.restart.within, standbys=job.restart.standbys),
         preflight=Preflight(on=job.preflight.run, ignore=tuple(job.preflight.ignore)),

@@ -47,6 +47,7 @@ class App:
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
                 Route("/v1/scale", self._person(self._scale), methods=["POST"]),
+                Route("/v1/stacks", self._person(self._stacks), methods=["POST"]),
                 Route("/v1/lost", self._person(self._lost), methods=["POST"]),
             ]
         )
@@ -142,6 +143,19 @@ class App:
             raise WireError(message)
         self._lead.request_scale(data["workers"], by=str(data.get("by", "somebody")))
         return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
+    async def _stacks(self, request: Request, body: bytes) -> Any:
+        del request
+        data = _object(body)
+        named = data.get("tasks") or []
+        known = {str(task): task for task in self._lead.state.tasks}
+        if not isinstance(named, list) or not all(isinstance(one, str) and one in known for one in named):
+            message = f"tasks: a list of tasks of this run wanted, not {named!r}"
+            raise WireError(message)
+        seq = self._lead.state.seq
+        wanted = tuple(known[one] for one in named or known)
+        asked = self._lead.order_stacks(wanted, by=str(data.get("by", "somebody")))
+        return {"run": self._lead.run, "seq": seq, "tasks": [str(task) for task in asked]}
 
     async def _lost(self, request: Request, body: bytes) -> Any:
         del request

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from phalanx.decide.health import patience
 from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
 from phalanx.plan.checklist import checklists
@@ -42,6 +43,7 @@ def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
             head=head,
             cwd=plan.outline.cwd,
             check=checks.get(host),
+            patience=patience(plan.outline.policies.health),
         )
         for host, tasks in _by_host(plan).items()
     }
@@ -84,6 +86,18 @@ def stop_orders(state: RunState, host: int) -> list[Order]:
         Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
         for grace, ids in told.items()
     ]
+
+
+def task_orders(state: RunState, kind: str, tasks: Iterable[TaskId], grace: float = 0.0) -> dict[int, Order]:
+    """By host: `stop` or `stacks` for those of these tasks that it has."""
+    found: dict[int, list[TaskId]] = {}
+    for name in tasks:
+        if (host := state.tasks[name].host) is not None:
+            found.setdefault(host, []).append(name)
+    return {
+        host: Order(seq=0, epoch=0, kind=kind, generation=state.generation, ids=tuple(ids), grace=grace)
+        for host, ids in found.items()
+    }
 
 
 def _standby_note(plan: Plan) -> str:

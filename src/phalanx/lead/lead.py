@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from phalanx import events as ev
 from phalanx.decide.elastic import can_start
+from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
 from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
-from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders
+from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders, task_orders
 from phalanx.lead.mailbox import Mailbox
-from phalanx.lead.opening import joined_event, started_event
+from phalanx.lead.opening import joined_event, never_ran, started_event
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
@@ -196,6 +197,18 @@ class Lead:
             )
         self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
 
+    def order_stacks(self, tasks: tuple[TaskId, ...], *, by: str) -> tuple[TaskId, ...]:
+        """These tasks are to write what their threads do; returns those of them that run at all."""
+        running = tuple(name for name in tasks if self.state.tasks[name].phase is TaskPhase.RUNNING)
+        self._say(ev.StacksOrdered(time=self._clock(), generation=self.state.generation, tasks=running, by=by))
+        self._send(task_orders(self.state, "stacks", running))
+        return running
+
+    def _send(self, orders: Mapping[int, Order]) -> None:
+        for host, mailbox in self._living().items():
+            if host in orders:
+                mailbox.put(orders[host])
+
     def lose(self, host: int, reason: str) -> None:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
         if host in self.state.hosts:
@@ -243,6 +256,8 @@ class Lead:
                         self._say(action.event)
                     case Stop():
                         self._stop(action)
+                    case Dump():
+                        self.order_stacks(action.tasks, by="phalanx")
             if len(wakes) == len(actions):
                 leases = [box.deadline for box in self._living().values()]
                 return min([*wakes, *leases, *self._awaited.values()], default=None)
@@ -349,23 +364,8 @@ class Lead:
         )
         for task in self._unordered():
             if task.id in action.tasks and task.host is not None:
-                self._say(
-                    ev.TaskExited(
-                        time=now,
-                        task=task.id,
-                        host=task.host,
-                        generation=task.generation,
-                        attempt=task.attempt,
-                        pid=0,
-                        stopped=True,
-                    )
-                )
-        for host, mailbox in self._living().items():
-            ids = tuple(task for task in action.tasks if self.state.tasks[task].host == host)
-            if ids:
-                mailbox.put(
-                    Order(seq=0, epoch=0, kind="stop", generation=self.state.generation, ids=ids, grace=action.grace)
-                )
+                self._say(never_ran(task, task.host, now))
+        self._send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
         if mailbox.is_prepared(message.prepared, message.next_ports):

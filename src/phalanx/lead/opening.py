@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from phalanx.events import HostJoined, RunStarted
+from phalanx.events import HostJoined, RunStarted, TaskExited
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
+from phalanx.taskstate import TaskState
 
 
 def started_event(outline: Outline, run: str, now: float) -> RunStarted:
@@ -36,4 +37,17 @@ def joined_event(message: Join, now: float) -> HostJoined:
         memory=host.memory,
         agent_pid=message.pid,
         instance=message.instance,
+    )
+
+
+def never_ran(task: TaskState, host: int, now: float) -> TaskExited:
+    """It was told to end before its agent had heard of it."""
+    return TaskExited(
+        time=now,
+        task=task.id,
+        host=host,
+        generation=task.generation,
+        attempt=task.attempt,
+        pid=0,
+        stopped=True,
     )

@@ -62,6 +62,8 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
         case ev.StopOrdered():
             how = f"TERM, then KILL after {event.grace:g} s" if event.grace else "KILL"
             return f"ending {tasks(event.tasks)} ({how}): {event.reason}"
+        case ev.StacksOrdered():
+            return f"asking {tasks(event.tasks)} what their threads do ({event.by})"
         case ev.CulpritNamed():
             victims = f"; victims: {tasks(event.victims)}" if event.victims else ""
             return f"first failure ({event.kind}): {event.cause}{victims}"
@@ -115,7 +117,7 @@ def _task(event: ev.TaskEvent, state: RunState) -> str:
     return f"{event.task} {_life(event)}"
 
 
-def _life(event: ev.TaskEvent) -> str:  # noqa: PLR0911 - a table of events
+def _life(event: ev.TaskEvent) -> str:  # noqa: C901, PLR0911 - a table of events
     match event:
         case ev.TaskStepped():
             return f"is at step {event.step}" if event.step > 1 else "has done its first step"
@@ -130,13 +132,17 @@ def _life(event: ev.TaskEvent) -> str:  # noqa: PLR0911 - a table of events
         case ev.TaskStalled():
             doing = f", {event.doing}" if event.doing else ""
             waits = ", waiting for its peers" if event.waits else ""
-            return f"has done no step for {event.time - event.since:.0f} s, after step {event.step}{doing}{waits}"
+            what = f"has done no step for {event.time - event.since:.0f} s, after step {event.step}"
+            if not event.step:
+                what = f"has exchanged nothing with its peers for {event.time - event.since:.0f} s"
+            return f"{what}{doing}{waits}"
         case ev.TaskAwake():
             return "goes on"
         case ev.TaskDone():
             return "has come to the end of its program, and its process is still there"
         case ev.StacksWritten():
-            return f"has written what its threads do: {event.path}"
+            at = f" (it is at {event.at})" if event.at else ""
+            return f"has written what its threads do{at}: {event.path}"
     return type(event).__name__
 
 

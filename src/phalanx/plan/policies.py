@@ -11,6 +11,11 @@ class Health:
 
     #: From the start of a generation until every host has joined and every task listens.
     start: float = 300.0
+    #: Without a sign of any kind a task is stuck; 0 never. None: 2 minutes for a task that has come to listen or to
+    #: step, and never for a program that may sleep for as long as it likes.
+    silence: float | None = None
+    #: Without a step while its peers wait, a task hangs: this, or ten times the longest gap before; 0 never.
+    hang: float = 600.0
     #: After the first exit 0 of a group, how long the others may go on.
     finish: float = 600.0
     #: After success, how long an evaluator may score the last checkpoint (R81).

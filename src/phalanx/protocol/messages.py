@@ -71,7 +71,10 @@ class StartTask:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """What the lead wants of one agent: `prepare`, `go`, `stop` or `leave`. Numbered from 1 within an epoch."""
+    """What the lead wants of one agent. Numbered from 1 within an epoch.
+
+    `kind` is `prepare`, `go`, `stop`, `stacks` or `leave`.
+    """
 
     seq: int
     epoch: int
@@ -83,7 +86,9 @@ class Order:
     cwd: str = ""
     #: prepare: what to look at before the tasks may start; None: nothing.
     check: Checklist | None = None
-    #: stop: which of them, and the seconds between TERM and KILL. go: which of them; empty: every task prepared.
+    #: prepare: seconds without a sign of life, or without a step, before the agent says so.
+    patience: float = 5.0
+    #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from phalanx.errors import InputError, PlaceError
@@ -34,6 +35,15 @@ def stop(address: str, token: str, *, hard: bool, by: str) -> None:
 def scale(address: str, token: str, *, workers: int, by: str) -> None:
     """Ask for so many workers. Raises InputError where the job does not take them, LeadUnreachableError."""
     _call(address, token, "POST", "/v1/scale", {"workers": workers, "by": by}, timeout=3.0)
+
+
+def stacks(address: str, token: str, *, tasks: Sequence[str], by: str) -> dict[str, Any]:
+    """Ask the lead for what these tasks' threads do, all tasks where none is named.
+
+    `{"run", "seq", "tasks"}`: the files come as `stacks-written` events after `seq`, one for each of `tasks`. Raises
+    LeadUnreachableError.
+    """
+    return _call(address, token, "POST", "/v1/stacks", {"tasks": list(tasks), "by": by}, timeout=3.0)
 
 
 def lost(address: str, token: str, *, host: int, reason: str) -> None:

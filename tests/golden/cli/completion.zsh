@@ -19,6 +19,7 @@ _phalanx() {
         'events:Print what has happened in a run.'
         'report:Say how a run ended, why, and what to do next.'
         'attach:Follow a run that goes on elsewhere.'
+        'stacks:Print where each task is: what its threads do now.'
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
@@ -52,7 +53,9 @@ _phalanx() {
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
-            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (2m, 0 never)]:value: ' \
+            '--hang=[Without a step while others wait, a task hangs (10m, 0 never)]:value: ' \
+            '--finish=[After the first task'\''s good end, time for the others (10m)]:value: ' \
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
@@ -84,7 +87,9 @@ _phalanx() {
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
-            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (2m, 0 never)]:value: ' \
+            '--hang=[Without a step while others wait, a task hangs (10m, 0 never)]:value: ' \
+            '--finish=[After the first task'\''s good end, time for the others (10m)]:value: ' \
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
@@ -124,7 +129,9 @@ _phalanx() {
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
-            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (2m, 0 never)]:value: ' \
+            '--hang=[Without a step while others wait, a task hangs (10m, 0 never)]:value: ' \
+            '--finish=[After the first task'\''s good end, time for the others (10m)]:value: ' \
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
@@ -156,7 +163,9 @@ _phalanx() {
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
-            '--silence=[Without any sign of life, a task is stuck (off)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (2m, 0 never)]:value: ' \
+            '--hang=[Without a step while others wait, a task hangs (10m, 0 never)]:value: ' \
+            '--finish=[After the first task'\''s good end, time for the others (10m)]:value: ' \
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
@@ -210,6 +219,10 @@ _phalanx() {
         attach) _arguments -s : \
             '--quiet[The result alone]' \
             '--json[Each event as a line of JSON]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        stacks) _arguments -s : \
+            '--json[One JSON object a task and line]' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         stop) _arguments -s : \

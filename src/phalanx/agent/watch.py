@@ -1,0 +1,179 @@
+"""Looks at this host's tasks once a second and says what has changed about them; never more than that."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from phalanx import events as ev
+from phalanx.agent import tree
+from phalanx.agent.getstatus import answers
+from phalanx.agent.peers import Connection, PeerTable
+from phalanx.agent.pulse import Awake, Froze, Pulse, Quiet, Reading, Sign, Stalled, Word
+from phalanx.agent.running import Running
+from phalanx.agent.vitals import bytes_of, process, sockets, waits_inside
+
+#: Seconds between two looks, and to the next one when a process was seen stopped.
+LOOK, SOON = 1.0, 0.2
+#: Seconds for which the list of a task's processes, and of its sockets, may be old.
+_FAMILY = 5.0
+
+Tell = Callable[..., None]
+
+
+class Watched:
+    """One attempt under watch."""
+
+    def __init__(self, running: Running, *, patience: float, now: float) -> None:
+        """`running` has started."""
+        self.running = running
+        self.pulse = Pulse(now, patience=patience)
+        self.ports = _ports(running.tf_config)
+        self.family = [running.pid]
+        #: The process that does the work: a shell's child, where the command is a shell.
+        self.heart = running.pid
+        self._cpu: dict[int, float] = {}
+        self._inodes: set[int] = set()
+        self._carried: dict[int, int] = {}
+        self._asked: asyncio.Task[bool] | None = None
+
+    def look(self, now: float, connections: list[Connection], sign: Sign | None) -> Word | None:
+        """One reading, and what is new with it."""
+        found = {pid: one for pid in self.family if (one := process(pid)) is not None}
+        for pid, one in found.items():
+            self._cpu[pid] = one.cpu
+        self.heart = max(found, key=lambda pid: (self._cpu[pid], -pid), default=self.running.pid)
+        heart = found.get(self.heart)
+        answer = self._answer()
+        told = [capture.last_output for capture in self.running.captures if capture.last_output is not None]
+        return self.pulse.see(
+            Reading(
+                now=now,
+                frozen=any(pid in found and found[pid].state == "T" for pid in (self.heart, self.running.pid)),
+                cpu=sum(self._cpu.values()),
+                ran=heart.ran[1] if heart else 0,
+                output=max(told, default=None),
+                carried=self._most(connections),
+                answers=answer,
+                waits=waits_inside(self.heart),
+                listens=self.running.listens.is_set(),
+                sign=sign,
+            )
+        )
+
+    def relatives(self, table: Mapping[int, tree.Process]) -> None:
+        """Its processes, as they are now."""
+        self.family = [self.running.pid, *(one.pid for one in tree.below(table, self.running.pid))]
+        self._inodes = set().union(*(sockets(pid) for pid in self.family))
+
+    def _most(self, connections: list[Connection]) -> int:
+        """The most that one connection has carried since the look before; a new one does not count yet."""
+        mine = bytes_of(connections, port=self.running.task.port, inodes=self._inodes)
+        total = {inode: sent + received for inode, (sent, received) in mine.items()}
+        grown = [bytes_ - self._carried[inode] for inode, bytes_ in total.items() if inode in self._carried]
+        self._carried = total
+        return max(grown, default=0)
+
+    def _answer(self) -> bool | None:
+        """What its server said since the last look; asked only while it shows no cheaper sign of life."""
+        answer = None
+        if self._asked is not None and self._asked.done():
+            answer, self._asked = self._asked.result(), None
+        port = self.running.task.port
+        if self._asked is None and port is not None and self.running.listens.is_set() and self.pulse.wants_answer:
+            self._asked = asyncio.ensure_future(answers(port))
+        return answer
+
+    def let_go(self) -> None:
+        """It has ended."""
+        if self._asked is not None:
+            self._asked.cancel()
+
+
+class Watch:
+    """All tasks of this host. `tell(running, kind, when, **fields)` hands an event to the lead."""
+
+    def __init__(self, tell: Tell, *, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives Unix seconds. Set `patience` before tasks are added."""
+        self.patience = 5.0
+        self._tell, self._clock = tell, clock
+        self._watched: list[Watched] = []
+        self._loop: asyncio.Task[None] | None = None
+        self._peers: PeerTable | None = None
+        with contextlib.suppress(OSError):  # a kernel without sock_diag: the other signs remain
+            self._peers = PeerTable()
+        self._looked = float("-inf")
+
+    def add(self, running: Running) -> None:
+        """Watch it from now on until it has ended or is told to."""
+        self._watched.append(Watched(running, patience=self.patience, now=self._clock()))
+        if self._loop is None or self._loop.done():
+            self._loop = asyncio.ensure_future(self._run())
+
+    def heart(self, running: Running) -> int:
+        """The process of the task that does the work."""
+        return next((one.heart for one in self._watched if one.running is running), running.pid)
+
+    def close(self) -> None:
+        """No more looks."""
+        if self._loop is not None:
+            self._loop.cancel()
+        for one in self._watched:
+            one.let_go()
+        if self._peers is not None:
+            self._peers.close()
+
+    async def _run(self) -> None:
+        while self._watched:
+            self.look()
+            await asyncio.sleep(SOON if any(one.pulse.suspects for one in self._watched) else LOOK)
+
+    def look(self) -> None:
+        """One look at all of them."""
+        now = self._clock()
+        for one in [one for one in self._watched if one.running.ended.is_set() or one.running.stopped]:
+            one.let_go()
+            self._watched.remove(one)
+        connections = self._connections()
+        if now - self._looked >= _FAMILY or now < self._looked:
+            self._looked, table = now, tree.processes()
+            for one in self._watched:
+                one.relatives(table)
+        for one in self._watched:
+            word = one.look(now, connections, one.running.life.sign() if one.running.life else None)
+            if word is not None:
+                self._say(one.running, word, now)
+
+    def _connections(self) -> list[Connection]:
+        ports = sorted({port for one in self._watched for port in one.ports})
+        if self._peers is None or not ports:
+            return []
+        try:
+            return self._peers.connections(ports)
+        except OSError:
+            return []
+
+    def _say(self, running: Running, word: Word, now: float) -> None:
+        match word:
+            case Froze(since):
+                self._tell(running, ev.TaskFroze, now, since=since)
+            case Quiet(since):
+                self._tell(running, ev.TaskQuiet, now, since=since)
+            case Stalled():
+                fields = {"since": word.since, "step": word.step, "longest": word.longest}
+                self._tell(running, ev.TaskStalled, now, **fields, doing=word.doing, waits=word.waits)
+            case Awake():
+                self._tell(running, ev.TaskAwake, now)
+
+
+def _ports(tf_config: str | None) -> frozenset[int]:
+    """The ports of all tasks of the cluster; empty for a task without one."""
+    if tf_config is None:
+        return frozenset()
+    cluster: dict[str, Any] = json.loads(tf_config).get("cluster", {})
+    places = [address for job in cluster.values() for address in (job.values() if isinstance(job, dict) else job)]
+    return frozenset(int(str(address).rpartition(":")[2]) for address in places)

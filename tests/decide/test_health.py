@@ -1,0 +1,275 @@
+"""Who is stuck, by made-up histories: each kind told apart, and no alarm while signs come."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import DAWN, History, history, running
+from phalanx import events as ev
+from phalanx.decide.hang import AHEAD, STACKS, Dump
+from phalanx.decide.health import patience, stacks_first, unhealthy
+from phalanx.decide.next_step import Say, Stop, Wake, next_step
+from phalanx.names import TaskId
+from phalanx.plan.policies import Health, Policies
+
+HEALTH = Health(start=60.0, silence=20.0, hang=30.0, finish=100.0)
+BOUND = DAWN + 1.0
+
+
+def up(*tasks: str, strategy: str) -> History:
+    told = history(*tasks, strategy=strategy).at(0.5).joined().at(1.0).bound()
+    return told.at(1.5).started().at(2.0).listening()
+
+
+def named(told: History, seconds: float, health: Health = HEALTH) -> ev.CulpritNamed | None:
+    found = unhealthy(told.state, health, DAWN + seconds)
+    return found if isinstance(found, ev.CulpritNamed) else None
+
+
+def dumped(told: History, seconds: float) -> History:
+    """The stacks are asked for, as a hang wants them."""
+    ids = tuple(TaskId.parse(task) for task in ("worker:0", "worker:1"))
+    return told.at(seconds).say(ev.StacksOrdered(time=told.now, generation=1, tasks=ids, by="phalanx"))
+
+
+def stepping(*, steps: int = 50, at: float = 100.0) -> History:
+    """Two workers that have trained until then."""
+    told = running().at(5).lives(ev.TaskStepped, "worker:0", step=1).lives(ev.TaskStepped, "worker:1", step=1)
+    return told.at(at).lives(ev.TaskStepped, "worker:0", step=steps).lives(ev.TaskStepped, "worker:1", step=steps)
+
+
+def stalled(told: History, task: str, *, since: float, waits: bool, step: int = 50, **more: object) -> History:
+    about = {"step": step, "longest": 0.2} | more
+    return told.lives(ev.TaskStalled, task, since=DAWN + since, waits=waits, **about)
+
+
+# Frozen ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["worker:0", "worker:1"])
+def test_a_frozen_task_is_the_culprit_at_once(task):
+    """Facts §3."""
+    told = running().at(10).lives(ev.TaskFroze, task, since=DAWN + 9.5)
+    found = named(told, 10.0)
+    assert found is not None
+    assert (str(found.task), found.kind) == (task, "infrastructure")
+    assert "state T" in found.cause
+
+
+@pytest.mark.parametrize("task", ["chief:0", "worker:1", "ps:0"])
+def test_a_frozen_task_of_a_parameter_server_job_is_too(task):
+    """Facts §4: the coordinator hangs for ever, in silence."""
+    told = up("chief:0", "worker:0", "worker:1", "ps:0", strategy="ps")
+    found = named(told.at(10).lives(ev.TaskFroze, task, since=DAWN + 9.5), 10.0)
+    assert found is not None
+    assert str(found.task) == task
+
+
+def test_one_that_goes_on_is_forgiven():
+    told = running().at(10).lives(ev.TaskFroze, "worker:1", since=DAWN + 9.5).lives(ev.TaskAwake, "worker:1")
+    assert named(told, 11.0) is None
+
+
+def test_steps_that_are_read_from_a_frozen_process_do_not_thaw_it():
+    told = running().at(10).lives(ev.TaskFroze, "worker:1", since=DAWN + 9.5)
+    assert named(told.lives(ev.TaskStepped, "worker:1", step=7), 10.5) is not None
+
+
+# Silent ------------------------------------------------------------------------------------------------------------
+
+
+def test_silence_counts_from_the_last_sign_of_life():
+    told = running().at(15).lives(ev.TaskQuiet, "worker:1", since=DAWN + 10)
+    assert unhealthy(told.state, HEALTH, DAWN + 15) == DAWN + 30
+    found = named(told, 30.0)
+    assert found is not None
+    assert str(found.task) == "worker:1"
+
+
+def test_a_program_that_we_know_nothing_of_may_sleep_unless_the_job_says_otherwise():
+    told = running()
+    quiet = [r for r in told.records if not isinstance(r.event, ev.TaskListening)]
+    told.records = quiet
+    told.at(15).lives(ev.TaskQuiet, "worker:1", since=DAWN + 10)
+    assert named(told, 500.0, dataclasses.replace(HEALTH, silence=None)) is None
+    assert named(told, 500.0) is not None
+    assert named(told, 500.0, dataclasses.replace(HEALTH, silence=0.0)) is None
+
+
+# Hung --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_one_that_does_not_wait_is_the_culprit_of_a_hang():
+    """R21: a worker in an endless loop; the others wait in a collective."""
+    told = stalled(stalled(stepping().at(108), "worker:0", since=100, waits=True), "worker:1", since=101, waits=False)
+    assert unhealthy(told.state, HEALTH, DAWN + 110) == DAWN + 131 - AHEAD
+    asked = unhealthy(told.state, HEALTH, DAWN + 131 - AHEAD)
+    assert isinstance(asked, Dump)
+    dumped(told, 130)
+    assert unhealthy(told.state, HEALTH, DAWN + 130.2) == DAWN + 131
+    found = named(told, 130 + STACKS)
+    assert found is not None
+    assert (str(found.task), found.victims) == ("worker:1", (TaskId("worker", 0),))
+
+
+def test_stacks_tell_a_sleeper_from_one_that_waits():
+    """Both look alike from outside: blocked, no CPU, no bytes."""
+    told = stalled(stalled(stepping().at(108), "worker:0", since=100, waits=True), "worker:1", since=100, waits=True)
+    dumped(told, 129).lives(ev.StacksWritten, "worker:0", path="a", waits=True, at="train.py:9 in step")
+    told.lives(ev.StacksWritten, "worker:1", path="b", waits=False, at="train.py:30 in load")
+    found = named(told, 130.0)
+    assert found is not None
+    assert str(found.task) == "worker:1"
+    assert "train.py:30 in load" in found.cause
+
+
+def test_who_has_left_its_program_is_the_one_the_others_wait_for():
+    """R60."""
+    told = stalled(stepping().at(101).lives(ev.TaskDone, "worker:1").at(108), "worker:0", since=100, waits=True)
+    found = named(dumped(told, 129), 131.0)
+    assert found is not None
+    assert str(found.task) == "worker:1"
+    assert "end of its program" in found.cause
+
+
+def test_one_that_exited_early_is_the_suspect_when_all_others_wait():
+    """R60."""
+    told = stalled(stepping().at(101).exited("worker:1").at(108), "worker:0", since=100, waits=True)
+    found = named(dumped(told, 129), 131.0)
+    assert found is not None
+    assert str(found.task) == "worker:1"
+    assert "finished early" in found.cause
+
+
+def test_ten_times_the_longest_gap_before_is_no_hang():
+    told = stepping().at(108)
+    for task, waits in (("worker:0", True), ("worker:1", False)):
+        stalled(told, task, since=100, waits=waits, longest=12.0)
+    assert named(dumped(told, 200), 219.0) is None
+    assert named(told, 221.0) is not None
+
+
+@pytest.mark.parametrize("doing", ["tracing", "validation", "saving"])
+def test_a_pause_that_the_runtime_knows_is_no_hang(doing):
+    """Must show 5: long validation, long checkpoint."""
+    told = stalled(stepping().at(108), "worker:0", since=100, waits=False, doing=doing)
+    stalled(told, "worker:1", since=100, waits=True)
+    assert named(dumped(told, 9000), 9999.0) is None
+
+
+def test_nobody_hangs_where_nobody_waits():
+    """Each works by itself for long: an evaluation of its own."""
+    told = stepping().at(108)
+    for task in ("worker:0", "worker:1"):
+        stalled(told, task, since=100, waits=False)
+    assert named(dumped(told, 9000), 9999.0) is None
+
+
+def test_before_the_first_step_only_the_start_deadline_counts():
+    """Must show 5: 60 s of pause before the first step, slow start."""
+    told = running().at(8)
+    for task, waits in (("worker:0", True), ("worker:1", False)):
+        stalled(told, task, since=2, waits=waits, step=0)
+    health = dataclasses.replace(HEALTH, start=90.0)
+    dumped(told, 88)
+    assert named(told, 62.0, health) is None
+    assert named(told, 91.5, health) is not None
+
+
+def test_one_that_never_does_its_first_step_is_named_by_the_start_deadline():
+    told = running().at(8).lives(ev.TaskStepped, "worker:0", step=1)
+    stalled(told, "worker:0", since=8, waits=True, step=1)
+    stalled(told, "worker:1", since=2, waits=False, step=0)
+    dumped(told, 60)
+    assert named(told, 60.9) is None
+    found = named(told, 61.0 + STACKS)
+    assert found is not None
+    assert str(found.task) == "worker:1"
+
+
+def test_tasks_that_do_not_know_each_other_never_hang():
+    told = up("worker:0", "worker:1", strategy="none")
+    for task in ("worker:0", "worker:1"):
+        stalled(told, task, since=2, waits=task == "worker:0")
+    assert named(dumped(told, 900), 999.0) is None
+
+
+# Finishing ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_uneven_but_healthy_finish_is_no_alarm_within_its_window():
+    """Must show 5."""
+    told = stepping().at(110).exited("worker:1")
+    assert named(told, 209.0) is None
+    found = named(told, 211.0)
+    assert found is not None
+    assert (str(found.task), "worker:1 had finished" in found.cause) == ("worker:0", True)
+
+
+def test_a_leader_whose_program_has_ended_and_whose_process_stays_is_named():
+    """R72."""
+    told = stepping().at(110).lives(ev.TaskDone, "worker:0").at(111).exited("worker:1")
+    found = named(told, 211.0)
+    assert found is not None
+    assert str(found.task) == "worker:0"
+    assert "still there" in found.cause
+
+
+def test_after_success_a_program_that_has_ended_gets_the_grace_of_a_stop():
+    told = stepping().at(110).lives(ev.TaskDone, "worker:1").exited("worker:0").succeeded()
+    assert next_step(told.state, Policies(), DAWN + 115) == (Wake(at=DAWN + 120),)
+    [stop] = next_step(told.state, Policies(), DAWN + 120)
+    assert isinstance(stop, Stop)
+
+
+# Acting ------------------------------------------------------------------------------------------------------------
+
+
+def test_stacks_come_before_the_end_and_are_not_waited_for_longer_than_two_seconds():
+    told = running().at(10).lives(ev.TaskFroze, "worker:1", since=DAWN + 9.5)
+    [say] = next_step(told.state, Policies(), DAWN + 10)
+    assert isinstance(say, Say)
+    told.say(say.event)
+    [dump] = next_step(told.state, Policies(), DAWN + 10)
+    assert dump == Dump(tasks=(TaskId("worker", 0), TaskId("worker", 1)))
+    dumped(told, 10)
+    assert stacks_first(told.state, DAWN + 10) == DAWN + 10 + STACKS
+    told.lives(ev.StacksWritten, "worker:0", path="a")
+    assert next_step(told.state, Policies(), DAWN + 11) == (Wake(at=DAWN + 10 + STACKS),)
+    [stop] = next_step(told.state, Policies(), DAWN + 10 + STACKS)
+    assert isinstance(stop, Stop)
+
+
+def test_the_agent_speaks_early_enough_for_every_limit():
+    assert patience(Health()) == 15.0
+    assert patience(Health(hang=8.0)) == 2.0
+    assert patience(Health(silence=0.0, hang=0.0)) == 15.0
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0.1, 15.0), st.sampled_from(["step", "quiet", "stall", "validation"])), max_size=30)
+)
+def test_while_signs_come_there_is_never_an_alarm(story):
+    """Whatever is said about a task, a sign within each limit keeps it from blame."""
+    told, now, step = stepping(at=10), 10.0, 50
+    for pause, what in story:
+        now += pause
+        told.at(now)
+        for task in ("worker:0", "worker:1"):
+            match what:
+                case "step":
+                    step += 1
+                    told.lives(ev.TaskStepped, task, step=step).lives(ev.TaskAwake, task)
+                case "quiet":
+                    told.lives(ev.TaskQuiet, task, since=DAWN + now - 5).lives(ev.TaskAwake, task)
+                case "stall":
+                    stalled(told, task, since=now - 5, waits=task == "worker:0", step=step)
+                    told.at(now + 0.1).lives(ev.TaskAwake, task)
+                case "validation":
+                    stalled(told, task, since=now - 5, waits=task == "worker:0", step=step, doing=what)
+        assert named(dumped(told, now + 0.1), now + 0.1) is None
