@@ -20,6 +20,12 @@ from phalanx.protocol.transport import LeadSilentError
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
 
+#: Seconds that an agent tries to join: thousands may come at once, and the lead's kernel lets them in one by one.
+_CROWD = 60.0
+
+#: The part of its lease for which an agent lets a poll stay open.
+_ASK = 0.3
+
 
 class LeadGoneError(ProtocolError):
     """The lead has not answered for longer than its lease."""
@@ -44,10 +50,12 @@ class Link:
         *,
         patience: float,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        """`patience`: seconds without any answer after which the lead counts as gone."""
+        """`patience`: seconds without any answer after which the lead counts as gone. `wall` gives the events' time."""
         self._client, self._join, self._obey = client, join, obey
-        self._patience, self._clock = patience, clock
+        self._patience, self._clock, self._wall = patience, clock, wall
+        self._lease: float | None = None  # how long the lead waits for us, once it has told
         self._outbox = Outbox()
         self._prepared = 0
         self._next_ports: tuple[int, ...] = ()
@@ -77,7 +85,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        await self._retry(self._call_join)
+        self._lease = (await self._retry(self._call_join)).lease
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -112,6 +120,8 @@ class Link:
             prepared=self._prepared,
             next_ports=self._next_ports,
         )
+        if self._lease is not None:
+            poll = dataclasses.replace(poll, wait=_ASK * self._lease)
         return await self._client.orders(poll)
 
     async def _join_again(self, epoch: int) -> None:
@@ -119,7 +129,7 @@ class Link:
         async with self._joining:
             if self._client.epoch == epoch:
                 joined = await self._retry(self._call_join)
-                self._after = 0
+                self._lease, self._after = joined.lease, 0
                 self._outbox.rewind(joined.taken)
                 if self._outbox.waiting:
                     self._news.set()
@@ -151,6 +161,7 @@ class Link:
             host=self._join.host.id,
             first=first,
             events=batch,
+            now=self._wall(),
             prepared=self._prepared,
             next_ports=self._next_ports,
         )
@@ -175,8 +186,9 @@ class Link:
             except NewLeadError:
                 await self._join_again(epoch)
             except LeadSilentError as wrong:
-                if self._clock() - self._answered > self._patience:
-                    raise LeadGoneError(f"{wrong}; given up after {self._patience:g} s") from wrong
+                patience = max(self._patience, _CROWD if self._lease is None else self._lease)
+                if self._clock() - self._answered > patience:
+                    raise LeadGoneError(f"{wrong}; given up after {patience:g} s") from wrong
                 await asyncio.sleep(RETRY)
             else:
                 self._answered = self._clock()

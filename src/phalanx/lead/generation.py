@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 
 from phalanx.decide.health import patience
-from phalanx.events import Event, GenerationBound, Noted, TaskPlace
+from phalanx.errors import PhalanxError
+from phalanx.events import CulpritNamed, Event, GenerationBound, Noted, RunEnded, TaskPlace
 from phalanx.names import TaskId
 from phalanx.plan.checklist import checklists
 from phalanx.plan.outline import Role, Strategy
@@ -29,9 +31,19 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
-def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
-    """By host: its tasks, the cluster text once, and with `look` what to look at before they start."""
-    head = pack(plan.head) if plan.head else ""
+def unbound_events(wrong: PhalanxError, generation: int, now: float) -> tuple[CulpritNamed, RunEnded]:
+    """What the records say where no plan can be made."""
+    kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
+    cause, hint = str(wrong), wrong.hint or ""
+    return (
+        CulpritNamed(time=now, generation=generation, task=None, host=None, kind=kind, cause=cause, hint=hint),
+        RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause),
+    )
+
+
+def prepare_orders(plan: Plan, only: int | None = None, *, look: bool = True) -> dict[int, Order]:
+    """By host, or for one host only: its tasks, the cluster text once, and with `look` what to look at first."""
+    head = _packed(plan.head)
     checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
     return {
         host: Order(
@@ -46,7 +58,14 @@ def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
             patience=patience(plan.outline.policies.health),
         )
         for host, tasks in _by_host(plan).items()
+        if only in (None, host)
     }
+
+
+@functools.lru_cache(maxsize=1)
+def _packed(head: str) -> str:
+    """Once a generation, and not once for each agent that joins a new lead."""
+    return pack(head) if head else ""
 
 
 def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> tuple[tuple[int, Order], ...]:

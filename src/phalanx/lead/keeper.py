@@ -1,6 +1,7 @@
 """The run folder as a lead writes it: events as they come, the plan of each generation, the report at the end.
 
-Nothing here raises for a full disk: the run goes on, and what could not be written is tried again.
+Nothing here raises for a full disk, or waits for a slow one: the run goes on, and what could not be written is tried
+again.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from phalanx.errors import PlaceError
 from phalanx.events import Record
@@ -18,11 +20,12 @@ from phalanx.plan.wire import VERSION, to_wire
 from phalanx.records.folder import RunFolder
 from phalanx.records.past import Past, read_past
 from phalanx.records.report import build_report
+from phalanx.records.scribe import Scribe
 from phalanx.records.writer import EventLog, write_atomic
 from phalanx.states import RunState
 
-#: Seconds for which a lead that has ended still tries to write what the disk refuses.
-PATIENCE = 5.0
+#: Seconds without any progress for which a lead that has ended still tries to write what is left.
+PATIENCE = 10.0
 
 
 class Keeper:
@@ -32,7 +35,8 @@ class Keeper:
         """Takes the lock of `events.jsonl`; raises PlaceError where another lead holds it."""
         self._folder = RunFolder(folder)
         self._log = EventLog(self._folder.events)
-        self._late: dict[Path, str] = {}  # texts that the disk has not taken yet
+        self._scribe: Scribe | None = None  # begins with the first word
+        self._newest: dict[Path, object] = {}  # by file: whose text it is to hold
 
     def past(self) -> Past:
         """What earlier leads have left here. Read under the lock, so that nobody adds to it meanwhile."""
@@ -40,38 +44,47 @@ class Keeper:
 
     def append(self, record: Record) -> None:
         """One line; a full disk delays it and loses nothing that memory can hold."""
-        self._log.append(record)
+        self._writing.put(record)
 
     def write_plan(self, plan: Plan) -> None:
         """`plan.json`, whole or not at all."""
-        self._put(self._folder.plan, json.dumps({"version": VERSION, **to_wire(plan)}, indent=1) + "\n")
+        self._put(self._folder.plan, lambda: {"version": VERSION, **to_wire(plan)})
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         """`report.json`, whole or not at all."""
-        report = build_report(state, plan, self._folder)
-        self._put(self._folder.report, json.dumps(report.to_json(), indent=1) + "\n")
+        self._put(self._folder.report, lambda: build_report(state, plan, self._folder).to_json())
 
-    def flush(self) -> bool:
-        """Try again what the disk refused. True where nothing waits any more."""
-        for path, text in list(self._late.items()):
-            self._put(path, text)
-        return self._log.flush() and not self._late
+    async def settle(self) -> None:
+        """Until all of it is written, or the disk is too slow to be waited for."""
+        await self._writing.settle()
 
     def close(self) -> None:
-        """Try for some seconds what still waits, and give the lock back."""
-        until = time.monotonic() + PATIENCE
-        while not self.flush() and time.monotonic() < until:
-            time.sleep(0.2)
-        for path in self._late:
-            sys.stderr.write(f"{path} could not be written: the disk is full or gone\n")
+        """Wait while the disk takes something, and give the lock back."""
+        if not self._writing.close(PATIENCE):
+            sys.stderr.write(f"records of {self._folder.path} could not be written: the disk is full, slow or gone\n")
+            return  # the thread still holds the file
         self._log.close()
 
-    def _put(self, path: Path, text: str) -> None:
-        try:
-            write_atomic(path, text)
-        except PlaceError:
-            self._late[path] = text
-        else:
-            self._late.pop(path, None)
-        if not path.parent.is_dir():  # somebody took the folder away: nothing is waited for
-            self._late.pop(path, None)
+    @property
+    def _writing(self) -> Scribe:
+        if self._scribe is None:
+            self._scribe = Scribe(self._log)
+        return self._scribe
+
+    def _put(self, path: Path, made: Callable[[], dict[str, Any]]) -> None:
+        """A text that a newer one replaces is not tried again."""
+        mine = self._newest[path] = object()
+        text = ""
+
+        def written() -> bool:
+            nonlocal text
+            if self._newest[path] is not mine:
+                return True
+            text = text or json.dumps(made(), indent=1) + "\n"
+            try:
+                write_atomic(path, text)
+            except PlaceError:
+                return not path.parent.is_dir()  # somebody took the folder away: nothing is waited for
+            return True
+
+        self._writing.write(written)

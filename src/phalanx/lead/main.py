@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import resource
 import signal
 import socket
 import sys
@@ -23,6 +24,12 @@ from phalanx.states import RunState
 
 #: The exit code of a lead that another one has replaced: it wants no successor of its own.
 DEPOSED = 5
+
+#: The open poll of each, and now and then a word beside it.
+FILES_PER_HOST = 1.5
+
+#: Connections that may wait to be accepted; the kernel takes fewer where net.core.somaxconn says so.
+BACKLOG = 16_384
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +53,7 @@ def main(config_fd: int, listen_fd: int) -> int:
     # Only orders end it: a Ctrl-C or a closing terminal concerns the launcher.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    open_files(config.outline.hosts)
     try:
         state = asyncio.run(_serve(config, listener))
     except DeposedError as wrong:
@@ -53,6 +61,17 @@ def main(config_fd: int, listen_fd: int) -> int:
         return DEPOSED
     sys.stderr.write(f"lead of {config.run}: {state.phase.value}\n")
     return 0
+
+
+def open_files(hosts: int) -> None:
+    """Each host keeps a request open: as many files as this user may have, and a word where they do not suffice."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and hard < hosts * FILES_PER_HOST:
+        sys.stderr.write(
+            f"the lead may open {hard} files, and {hosts} hosts want {hosts * FILES_PER_HOST:.0f}: "
+            "they will wait for each other; raise the hard limit (ulimit -Hn)\n"
+        )
 
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
@@ -74,7 +93,7 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=2,
-            backlog=2048,
+            backlog=BACKLOG,
         )
     )
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main

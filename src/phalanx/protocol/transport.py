@@ -17,6 +17,10 @@ LIMIT = 64 * 1024 * 1024
 REQUEST_LIMIT = 8 * 1024 * 1024
 
 
+#: Seconds to be let in. Beyond that a new try is better: the kernel waits twice as long after each packet it loses.
+CONNECT = 5.0
+
+
 class LeadSilentError(ProtocolError):
     """The lead does not answer."""
 
@@ -55,7 +59,8 @@ class HttpTransport:
             raise LeadSilentError(f"the lead at {address} does not answer: {wrong or 'time-out'}") from wrong
 
     async def _exchange(self, address: str, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        reader, writer = await asyncio.open_connection(self._host, self._port)
+        async with asyncio.timeout(CONNECT):
+            reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
             lines = [
                 f"{method} {path} HTTP/1.1",
