@@ -10,6 +10,7 @@ from typing import Any
 
 from phalanx.agent.outbox import Outbox
 from phalanx.agent.repeats import Repeats
+from phalanx.agent.succession import Succession
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
@@ -19,6 +20,9 @@ from phalanx.protocol.transport import LeadSilentError
 
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
+
+#: Seconds one try may take: more than the long poll.
+TRY = 6.0
 
 
 class LeadGoneError(ProtocolError):
@@ -44,9 +48,11 @@ class Link:
         *,
         patience: float,
         clock: Callable[[], float] = time.monotonic,
+        succession: Succession | None = None,
     ) -> None:
-        """`patience`: seconds without any answer after which the lead counts as gone."""
+        """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins."""
         self._client, self._join, self._obey = client, join, obey
+        self._succession = succession
         self._patience, self._clock = patience, clock
         self._outbox = Outbox()
         self._prepared = 0
@@ -77,7 +83,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        await self._retry(self._call_join)
+        self._learn((await self._retry(self._call_join)).line)
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -94,6 +100,7 @@ class Link:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
                     continue
                 self._after = order.seq
+                self._learn(order.line)
                 if order.kind == "leave":
                     return
                 new = self._repeats.new_of(order)
@@ -120,6 +127,7 @@ class Link:
             if self._client.epoch == epoch:
                 joined = await self._retry(self._call_join)
                 self._after = 0
+                self._learn(joined.line)
                 self._outbox.rewind(joined.taken)
                 if self._outbox.waiting:
                     self._news.set()
@@ -165,19 +173,38 @@ class Link:
         except (TimeoutError, ProtocolError):
             return
 
+    def _learn(self, line: tuple[str, ...]) -> None:
+        if self._succession is not None:
+            self._succession.learn(line)
+
     async def _retry(self, call: Callable[[], Any]) -> Any:
         while True:
-            epoch = self._client.epoch
+            epoch, begun = self._client.epoch, self._clock()
+            # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.
+            left = self._answered + self._patience - begun
+            bound = min(TRY, left) if left > RETRY else TRY
             try:
-                answer = await call()
+                async with asyncio.timeout(bound):
+                    answer = await call()
             except RefusedError:
                 raise
             except NewLeadError:
                 await self._join_again(epoch)
-            except LeadSilentError as wrong:
-                if self._clock() - self._answered > self._patience:
-                    raise LeadGoneError(f"{wrong}; given up after {self._patience:g} s") from wrong
+            except (LeadSilentError, TimeoutError) as wrong:
+                self._answered += max(0.0, self._clock() - begun - bound - 1.0)  # we were frozen: not its silence
+                silent = self._clock() - self._answered
+                if not self._may_come(silent):
+                    why = str(wrong) or "the lead does not answer"
+                    raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
                 await asyncio.sleep(RETRY)
             else:
                 self._answered = self._clock()
+                if self._succession is not None:
+                    self._succession.answered()
                 return answer
+
+    def _may_come(self, silent: float) -> bool:
+        """Whether there is a lead to wait for, after so many seconds of silence."""
+        if self._succession is not None:
+            return self._succession.silent(silent, self._client.epoch)
+        return silent <= self._patience

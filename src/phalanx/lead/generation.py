@@ -29,8 +29,10 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
-def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
-    """By host: its tasks, the cluster text once, and with `look` what to look at before they start."""
+def prepare_orders(plan: Plan, line: tuple[str, ...] = (), *, look: bool = True) -> dict[int, Order]:
+    """By host: its tasks, the cluster text once, the `line` of those who may lead, and with `look` what to look at
+    before they start.
+    """
     head = pack(plan.head) if plan.head else ""
     checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
     return {
@@ -44,6 +46,7 @@ def prepare_orders(plan: Plan, *, look: bool = True) -> dict[int, Order]:
             cwd=plan.outline.cwd,
             check=checks.get(host),
             patience=patience(plan.outline.policies.health),
+            line=line,
         )
         for host, tasks in _by_host(plan).items()
     }

@@ -12,10 +12,12 @@ from phalanx.decide.elastic import can_start
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
-from phalanx.errors import InputError, PhalanxError, PlaceError, ProtocolError
+from phalanx.decide.quorum import LEASE, LINE
+from phalanx.errors import InputError, PhalanxError, PlaceError
+from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders, task_orders
 from phalanx.lead.mailbox import Mailbox
-from phalanx.lead.opening import joined_event, never_ran, started_event
+from phalanx.lead.opening import joined_event, never_ran, started_event, unbound_events
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
@@ -28,9 +30,6 @@ from phalanx.records.past import Past
 from phalanx.states import RunPhase, RunState, fold
 from phalanx.taskstate import TaskPhase, TaskState
 
-#: Seconds without a word after which a host is lost; agents ask at least every three.
-LEASE = 10.0
-
 #: Seconds an agent has to ask again after its open poll broke off.
 PATIENCE = 2.0
 
@@ -38,15 +37,11 @@ PATIENCE = 2.0
 _FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
 
 
-class DeposedError(ProtocolError):
-    """Another lead of a later epoch has taken over: this one ends, and writes nothing any more."""
-
-
 class Records(Protocol):
     """Where a lead writes; the run folder in life, a list in tests."""
 
     def append(self, record: ev.Record) -> None:
-        """Keep one event. Must not raise for a full disk."""
+        """Keep one event. Must not raise for a full disk. Raises DeposedError where another lead writes now."""
         ...
 
     def write_plan(self, plan: Plan) -> None:
@@ -97,9 +92,13 @@ class Lead:
     def check_epoch(self, epoch: int) -> None:
         """Raises DeposedError where an agent has met a newer lead: this one gives no orders any more, and ends."""
         if epoch > self.epoch:
-            self._deposed = True
-            self._changed.set()
+            self.depose()
             raise DeposedError(f"this lead's epoch {self.epoch} is over: {epoch} rules")
+
+    def depose(self) -> None:
+        """Another lead has taken over: `run_until_ended` raises DeposedError."""
+        self._deposed = True
+        self._changed.set()
 
     def join(self, message: Join) -> Joined:
         """A host is here. The same agent may say so again; another one for the same host is refused."""
@@ -111,7 +110,8 @@ class Lead:
         known = self._mailboxes.get(host.id)
         if known is None or known.join.instance != message.instance:
             self._know(message)
-        return Joined(epoch=self.epoch, lease=LEASE, taken=self._mailboxes[host.id].taken, now=self._clock())
+        taken, line = self._mailboxes[host.id].taken, self._line()
+        return Joined(epoch=self.epoch, lease=LEASE, taken=taken, now=self._clock(), line=line)
 
     def _know(self, message: Join) -> None:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
@@ -137,7 +137,7 @@ class Lead:
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            orders = prepare_orders(self.plan)
+            orders = prepare_orders(self.plan, self._line())
             for order in ([orders[host]] if host in orders else []) + stop_orders(self.state, host):
                 mailbox.put(order)
         self._changed.set()
@@ -174,7 +174,8 @@ class Lead:
             if not isinstance(event, _FROM_AGENTS) or getattr(event, "host", message.host) not in (message.host, None):
                 raise WireError(f"host {message.host} may not say {type(event).__name__}")
             mailbox.taken = number
-            self._say(event, told=(message.host, number))
+            if self.state.stop is None or not isinstance(event, ev.StopRequested):  # one launcher, many agents
+                self._say(event, told=(message.host, number))
         self._is_prepared(mailbox, message)
         return Taken(upto=mailbox.taken)
 
@@ -264,7 +265,11 @@ class Lead:
 
     def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
         record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event, told=told)
-        self._records.append(record)
+        try:
+            self._records.append(record)
+        except DeposedError:
+            self.depose()
+            raise
         self.state = fold(self.state, record)
         self._changed.set()
 
@@ -291,7 +296,7 @@ class Lead:
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
-        for host, order in prepare_orders(self.plan).items():
+        for host, order in prepare_orders(self.plan, self._line()).items():
             self._mailboxes[host].put(order)
 
     def _outline_for(self, hosts: int) -> Outline:
@@ -309,20 +314,8 @@ class Lead:
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:
-        now, cause = self._clock(), str(wrong)
-        kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
-        self._say(
-            ev.CulpritNamed(
-                time=now,
-                generation=self.state.generation,
-                task=None,
-                host=None,
-                kind=kind,
-                cause=cause,
-                hint=wrong.hint or "",
-            )
-        )
-        self._say(ev.RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause))
+        for event in unbound_events(wrong, self.state.generation, self._clock()):
+            self._say(event)
 
     def _go_when_prepared(self) -> None:
         plan = self.plan
@@ -390,6 +383,11 @@ class Lead:
 
     def _living(self) -> dict[int, Mailbox]:
         return {host: box for host, box in self._mailboxes.items() if self.state.hosts[host].living}
+
+    def _line(self) -> tuple[str, ...]:
+        """Where the lowest hosts would lead, should this lead fall silent."""
+        joins = [box.join for _, box in sorted(self._living().items())]
+        return tuple(join.lead for join in joins if join.lead)[:LINE]
 
     def _mailbox(self, host: int, instance: str) -> Mailbox:
         mailbox = self._mailboxes.get(host)

@@ -13,12 +13,15 @@ from pathlib import Path
 import uvicorn
 
 from phalanx.lead.app import App
+from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
-from phalanx.lead.lead import DeposedError, Lead
+from phalanx.lead.lead import Lead
+from phalanx.names import join_host_port
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.steady import SteadyClock
+from phalanx.records.leadfile import BEAT
 from phalanx.states import RunState
 
 #: The exit code of a lead that another one has replaced: it wants no successor of its own.
@@ -56,11 +59,11 @@ def main(config_fd: int, listen_fd: int) -> int:
 
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
-    keeper = Keeper(Path(config.folder))
+    address, port = listener.getsockname()[:2]
+    keeper = Keeper(Path(config.folder), epoch=config.epoch, address=join_host_port(address, port))
     past = keeper.past()
     clock = SteadyClock(not_before=past.heard)
-    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper, past=past, clock=clock)
-    address, port = listener.getsockname()[:2]
+    lead = Lead(config.outline, run=config.run, epoch=keeper.epoch, records=keeper, past=past, clock=clock)
     hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(
@@ -79,9 +82,18 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     )
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    ruling = asyncio.ensure_future(_rule(lead, keeper))
     try:
         return await lead.run_until_ended()
     finally:
+        ruling.cancel()
         server.should_exit = True
         await serving
         keeper.close()
+
+
+async def _rule(lead: Lead, keeper: Keeper) -> None:
+    """Shows that this lead lives, and ends it where another has claimed the run: one that was frozen, and thaws."""
+    while keeper.holds():  # noqa: ASYNC110 - the disk's word, which wakes nobody
+        await asyncio.sleep(BEAT)
+    lead.depose()

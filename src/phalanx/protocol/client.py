@@ -76,5 +76,12 @@ class LeadClient:
         now = self._clock() + self._ahead
         headers = sign_request(self._key, method="POST", path=path, body=body, epoch=self.epoch, now=now)
         answer = await self._transport.call("POST", path, headers, body)
-        epoch = check_answer(self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body)
+        try:
+            epoch = check_answer(
+                self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body
+            )
+        except RefusedError as wrong:
+            if not self.epoch:
+                raise
+            raise LeadSilentError(str(wrong)) from wrong  # whoever took a dead lead's port is no reason to end tasks
         return answer, epoch

@@ -31,6 +31,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _FREE_TEXT = frozenset({"by", "cause", "hint", "last_lines", "message", "reason"})
 
 
+class HeldError(PlaceError):
+    """Another writer has the lock of the records."""
+
+
 @dataclasses.dataclass(slots=True)
 class _Trouble:
     """A time in which the disk took nothing."""
@@ -48,8 +52,12 @@ class EventLog:
     the records wait in memory and are tried again at each `append` and `flush`; a note then tells of the gap.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
-        """Opens or continues the file. Raises PlaceError where that cannot be, or another writer holds it."""
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, alone: bool = True) -> None:
+        """Opens or continues the file. Raises PlaceError where that cannot be, or another writer holds it.
+
+        With `alone` false a writer that holds it and cannot let go (it is frozen) is written past: the caller has
+        seen to it that it writes no more.
+        """
         self._path, self._clock = path, clock
         self._backlog: collections.deque[Record] = collections.deque()
         self._trouble: _Trouble | None = None
@@ -58,7 +66,8 @@ class EventLog:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as wrong:
             raise PlaceError(f"the records {path} cannot be written: {wrong.strerror}") from wrong
-        self._lock()
+        if alone:
+            self._lock()
         #: Bytes of a record that a writer before this one was killed in: taken away.
         self.dropped = self._mend()
         #: A torn last line ends where the next record begins.
@@ -71,7 +80,7 @@ class EventLog:
             if wrong.errno in _NO_LOCKS:
                 return
             os.close(self._fd)
-            raise PlaceError(
+            raise HeldError(
                 f"the records {self._path} are being written by another lead",
                 hint="`phalanx ps` shows whether it lives",
             ) from wrong
@@ -118,6 +127,12 @@ class EventLog:
         if self._trouble is not None:
             self._tell(self._trouble)
         return True
+
+    def abandon(self) -> None:
+        """Close without a further word: somebody else writes now."""
+        self._backlog.clear()
+        self._trouble = None
+        self.close()
 
     def close(self, *, patience: float = 0.0) -> None:
         """Write what still waits, trying for `patience` seconds, and give the lock back. Idempotent."""
