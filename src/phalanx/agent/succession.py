@@ -82,8 +82,8 @@ class Succession:
             return False  # it lives, and we are cut off: by now it has given us up
         due = turn(self._line, own, self._lead)
         if due is not None and seconds >= due and rule is not None and not lives and not self._carrier.spent:
-            self._ask(own)
             self._carrier.take_over(max(epoch, rule.epoch) + 1)
+            self._ask(own)
             return True
         self._ask_another(rule)
         return seconds < patience(self._line, own, self._lead)

@@ -91,9 +91,9 @@ class Lead:
 
     def check_epoch(self, epoch: int) -> None:
         """Raises DeposedError where an agent has met a newer lead: this one gives no orders any more, and ends."""
-        if epoch > self.epoch:
+        if epoch > self.epoch or self._deposed:
             self.depose()
-            raise DeposedError(f"this lead's epoch {self.epoch} is over: {epoch} rules")
+            raise DeposedError(f"this lead's epoch {self.epoch} is over: {max(epoch, self.epoch + 1)} rules")
 
     def depose(self) -> None:
         """Another lead has taken over: `run_until_ended` raises DeposedError."""

@@ -61,6 +61,8 @@ class LeadClient:
         if answer.status == STALE:  # a host's clock was set, or never was: the lead's is as good as any
             self._ahead = float(answer.body) - self._clock()
             answer, epoch = await self._ask(path, body)
+        if answer.status == DEPOSED:  # it knows so from the run's folder, we do not yet
+            raise LeadSilentError(f"the lead of epoch {epoch} rules no more")
         if epoch < self.epoch:
             raise LeadSilentError(f"a lead of epoch {epoch} answered; epoch {self.epoch} rules")
         if answer.status == JOIN_AGAIN:  # another call may have joined it meanwhile

@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import json
 import os
+import stat
 
-from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.plan.wire import from_wire, to_wire
 from phalanx.records.folder import RunFolder
 from phalanx.records.writer import write_atomic
 
@@ -25,10 +26,17 @@ class Rule:
 
 
 def read_rule(folder: RunFolder) -> Rule | None:
-    """Who leads, or led last; None where nobody has yet, or the folder is not to be seen from here."""
+    """Who leads, or led last; None where nobody has yet, or the folder is not to be seen from here.
+
+    A file that another user has written, or could have, is not believed: a run's token would be sent to its address.
+    """
     try:
-        return from_wire(Rule, json.loads(folder.lead.read_bytes()))
-    except (OSError, ValueError, WireError):
+        with folder.lead.open("rb") as file:
+            facts = os.fstat(file.fileno())
+            if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return None
+            return from_wire(Rule, json.loads(file.read()))
+    except (OSError, ValueError):  # a WireError is a ValueError
         return None
 
 
@@ -46,7 +54,7 @@ class LeadFile:
     def __init__(self, folder: RunFolder, rule: Rule) -> None:
         """Claims the run; every earlier lead finds out before it writes again. Raises PlaceError for a full disk."""
         self._path = folder.lead
-        write_atomic(self._path, json.dumps(to_wire(rule)) + "\n")
+        write_atomic(self._path, json.dumps(to_wire(rule)) + "\n", 0o644)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def holds(self) -> bool:
