@@ -285,7 +285,7 @@ class Lead:
 
     def _bind_when_complete(self) -> None:
         living = self._living()
-        if not self._generation_is_due() or self.state.stop or not can_start(self.state):
+        if not self._generation_is_due() or self.state.stop or self._awaited or not can_start(self.state):
             return
         hosts = [mailbox.host() for mailbox in living.values()]
         try:
