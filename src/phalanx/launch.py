@@ -129,7 +129,7 @@ def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.P
         secrets={secret.env: _value(secret, environ) for secret in outline.secrets},
         attached=False,
     )
-    return LocalEngine().join(submission, host=host, lead=entry.lead)
+    return LocalEngine().join(submission, host=host, lead=entry.address)
 
 
 class _Unseen:
@@ -174,15 +174,15 @@ class _Watch:
     def __call__(self) -> str | None:
         for host, reason in self._launched.started.lost().items():
             if host not in self._told:
-                self._told.add(host)
                 entry = self._launched.entry
-                with contextlib.suppress(PlaceError):  # a lead that is gone needs no telling
-                    people.lost(entry.lead, entry.token, host=host, reason=reason)
+                with contextlib.suppress(PlaceError):  # none answers now: the next one is told
+                    people.lost(entry.address, entry.token, host=host, reason=reason)
+                    self._told.add(host)
         return self._launched.started.broken()
 
     def lead_lives(self) -> bool:
         """Whether somebody still writes how the run ends."""
-        return people.alive(self._launched.entry.lead, self._launched.entry.token)
+        return people.alive(self._launched.entry.address, self._launched.entry.token)
 
 
 class _Stopper:
@@ -201,7 +201,7 @@ class _Stopper:
         self._view.say(f"{name}: {'killing all tasks' if hard else soft}")
         entry = self._launched.entry
         try:
-            people.stop(entry.lead, entry.token, hard=hard, by=f"{name} to the launcher")
+            people.stop(entry.address, entry.token, hard=hard, by=f"{name} to the launcher")
         except PlaceError as wrong:
             self._view.say(f"{wrong}; killing everything of this run" if hard else str(wrong))
             if hard:

@@ -22,7 +22,9 @@ SOURCE = Path(__file__).parents[2] / "src"
 AGENT = """
 import os, sys, time
 sys.path.insert(0, sys.argv.pop(1))
+from phalanx.agent import vigil
 from phalanx.agent.children import ChildSpec, fork_reaper
+vigil.FROZEN, vigil.GLANCE = 1.0, 0.1
 reaper = fork_reaper()
 env = {**os.environ, "PHALANX_RUN": "fake", "PHALANX_TASK": "worker:0"}
 reaper.spawn(ChildSpec(id="worker:0", argv=tuple(sys.argv[1:]), env=env, cwd="/", stdout=1, stderr=2))
@@ -186,6 +188,23 @@ def test_a_terminal_cannot_end_the_reaper_before_its_tasks(fake_agent):
         os.kill(pids["reaper"], number)
     os.killpg(agent.process.pid, signal.SIGKILL)  # the agent's own session: the reaper is not in it
     agent.all_gone(pids)
+
+
+def test_an_agent_that_stays_frozen_loses_its_tasks_and_its_reaper(fake_agent, tmp_path):
+    agent = fake_agent("sh", "-c", f"echo shell $$; {python(FAMILY, tmp_path)}; true")
+    pids = agent.told(7)
+    agent.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    agent.process.send_signal(signal.SIGCONT)
+    time.sleep(0.8)
+    assert pids.items() <= agent.told(7).items()
+    assert tree.processes().keys() >= set(pids.values())  # it was not frozen for long
+    agent.process.send_signal(signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while tree.processes().keys() & set(pids.values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert agent.process.poll() is None
 
 
 def test_a_task_that_is_just_starting_is_not_forgotten(fake_agent):

@@ -8,44 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from launched import Place, processes_with, wait_for
+from launched import Place, wait_for
+from leading import PATIENT, lead_of, whole
 
 pytestmark = pytest.mark.real
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
-
-#: Runs until it finds the file `end`; fails once where there is a file `fail`.
-PATIENT = """
-import os, sys, time
-from pathlib import Path
-print("up", os.environ["PHALANX_GENERATION"], flush=True)
-while not Path("end").exists():
-    if os.environ["PHALANX_TASK"] == "worker:1" and os.environ["PHALANX_GENERATION"] == "1" and Path("fail").exists():
-        sys.exit("bad luck")
-    time.sleep(0.02)
-"""
-
-
-def lead_of(here: Place) -> int:
-    """The pid of the lead that rules now."""
-
-    def found() -> list[int]:
-        return [pid for pid, line in processes_with(str(here.folder.parent)).items() if line.endswith(" lead 3 4 ")]
-
-    return wait_for(found, "a lead")[0]
 
 
 def kill_lead(here: Place, epoch: int) -> None:
     """And wait until the next one has taken over."""
     os.kill(lead_of(here), signal.SIGKILL)
     here.event("run-started", epoch=epoch)
-
-
-def whole(here: Place) -> None:
-    seqs = [event["seq"] for event in here.events()]
-    assert seqs == list(range(1, len(seqs) + 1))
-    starts = [(e["task"], e["generation"]) for e in here.events("task-started")]
-    assert len(starts) == len(set(starts))
 
 
 @pytest.mark.parametrize("hosts", [1, 3])

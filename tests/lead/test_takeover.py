@@ -138,6 +138,26 @@ async def test_a_group_that_is_being_started_again_comes_back_under_the_next_lea
     whole(world)
 
 
+@pytest.mark.parametrize("after", range(12, 24))
+async def test_a_group_comes_back_whole_at_whatever_record_of_its_restart_the_lead_dies(after):
+    """The next lead knows hosts from the records before their agents have spoken to it: it must not bind without."""
+    world = World(outline(workers=2, hosts=2, policies=Policies(restart=Restart(max=3))))
+    world.start()
+    await world.until(running)
+    world.lead_dies_after(after)
+    world.exit("worker:1", signal=9)
+    again = lambda _: running(world.lead.state) and world.lead.state.generation == 2  # noqa: E731 - asked twice
+    await world.until(lambda _: world.records.dead or again(_))
+    world.lead_dies()
+    await asyncio.sleep(0.3)
+    over = world.takes_over()
+    await world.until(again)
+    for name in ("worker:0", "worker:1"):
+        world.exit(name)
+    assert (await over).phase is RunPhase.SUCCEEDED
+    whole(world)
+
+
 @pytest.mark.parametrize("after", range(14, 20))
 async def test_a_task_that_comes_back_alone_is_started_once_at_whatever_record_the_lead_dies(after):
     world = World(outline(workers=2, chief=True, ps=1, policies=Policies(restart=Restart(max=3))))

@@ -13,7 +13,7 @@ from phalanx import events as ev
 from phalanx.records import scribe, writer
 from phalanx.records.reader import Tail
 from phalanx.records.scribe import Scribe
-from phalanx.records.writer import EventLog
+from phalanx.records.writer import EventLog, FencedError
 
 
 class SlowLog(EventLog):
@@ -105,3 +105,53 @@ def test_a_text_keeps_its_place_among_the_records_and_is_tried_again(tmp_path: P
     log.may.set()
     assert writing.close(5)
     assert tries == [[1], [1, 2]]
+
+
+async def test_who_is_fenced_off_writes_nothing_more_and_nobody_waits_for_it(tmp_path: Path):
+    log = EventLog(tmp_path / "events.jsonl")
+    asked, free = [], [True]
+
+    def fence() -> None:
+        asked.append(1)
+        if not free[0]:
+            raise FencedError("another one's")
+
+    log.fence = fence
+    writing = Scribe(log)
+    writing.put(noted(1))
+    await writing.settle()
+    free[0] = False
+    writing.put(noted(2))
+    await writing.settle()
+    assert writing.fenced
+    free[0] = True
+    before = time.monotonic()
+    for number in range(3, 100):
+        writing.put(noted(number))
+        await writing.settle()
+    assert writing.close(5)
+    assert time.monotonic() - before < 2
+    assert numbers(tmp_path / "events.jsonl") == [1]
+    assert len(asked) == 2
+
+
+async def test_the_fence_is_asked_before_each_write_also_of_what_had_to_wait(tmp_path: Path):
+    """A write that hangs may end after another lead has begun: the next batch finds out."""
+    log = SlowLog(tmp_path / "events.jsonl")
+    asked = []
+
+    def fence() -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise FencedError("another one's")
+
+    log.fence = fence
+    writing = Scribe(log)
+    writing.put(noted(1))
+    await asyncio.to_thread(log.hangs.wait, 5)
+    for number in range(2, 400):
+        writing.put(noted(number))
+    log.may.set()
+    assert writing.close(5)
+    assert writing.fenced
+    assert numbers(tmp_path / "events.jsonl") == [1]

@@ -1,4 +1,4 @@
-"""The lead that rides with this agent: its process is started beside ours, and started again when it dies.
+"""The lead that rides with this agent: its process is started beside ours, and started again when it dies or freezes.
 
 Imports are few: the first lead starts before asyncio is there.
 """
@@ -9,10 +9,13 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from phalanx.decide.quorum import STARTING
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,15 +38,29 @@ class Carrier:
     """
 
     def __init__(self, carry: dict[str, Any], *, say: Callable[[str], None], clock: Callable[[], float]) -> None:
-        """`carry`: `listen`, the number of the socket, which is ours from now on, and `lead`, what a lead is told."""
+        """`carry`: `lead`, what a lead is told, and either `listen`, the number of the socket, which is ours from now
+        on, or `address`, where one is bound: nobody is answered there before this host takes over. Raises OSError.
+        """
         self._about, self._say, self._clock = carry["lead"], say, clock
-        self._listen = carry["listen"]
+        self._socket = (
+            _bound(carry["address"]) if carry.get("listen") is None else socket.socket(fileno=carry["listen"])
+        )
+        self._listen = self._socket.fileno()
         os.set_inheritable(self._listen, False)  # noqa: FBT003 - it takes no name
+        host, port = self._socket.getsockname()[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.spent = False
         self._epoch = self._about.get("epoch", 1)
         self._pid: int | None = None
         self._life = -1
+        self._begun = 0.0
         self._deaths: list[float] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def carries(self) -> bool:
+        """Whether a lead of ours lives."""
+        return self._pid is not None
 
     def start(self) -> None:
         """Start a lead of the next epoch, in a session of its own. Raises OSError."""
@@ -69,15 +86,32 @@ class Carrier:
         with os.fdopen(write, "wb") as pipe:
             pipe.write(json.dumps({**self._about, "epoch": self._epoch}).encode())
         self._epoch += 1
+        self._begun = self._clock()
+
+    def take_over(self, epoch: int) -> None:
+        """The lead of another host is silent: start one here, of at least that epoch."""
+        assert self._loop is not None  # noqa: S101 - attach() comes first
+        self._say(f"the lead is silent; one of epoch {epoch} takes over at {self.address}")
+        self._epoch = max(self._epoch, epoch)
+        self._socket.listen(2048)
+        self._start_anew()
+
+    def end_silent(self, epoch: int) -> None:
+        """Kill our lead, which is frozen: it has answered in `epoch`, or had time to start. Then it has a successor."""
+        if self._pid is not None and (epoch >= self._epoch - 1 or self._clock() - self._begun > STARTING):
+            self._say(f"the lead (pid {self._pid}) does not answer: it is killed")
+            os.kill(self._pid, signal.SIGKILL)  # our own child, not yet waited for
+            self._begun = self._clock()
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on a lead that dies has a successor."""
         self._loop = loop
-        loop.add_reader(self._life, self._ended)
+        if self._life >= 0:
+            loop.add_reader(self._life, self._ended)
 
     def wait(self, patience: float) -> None:
         """The run is over: up to `patience` seconds for the lead to leave. It has no successor any more."""
-        if self._loop is not None and not self._loop.is_closed():
+        if self._loop is not None and not self._loop.is_closed() and self._life >= 0:
             self._loop.remove_reader(self._life)
         self._loop = None
         deadline = time.monotonic() + patience
@@ -95,6 +129,7 @@ class Carrier:
         assert self._pid is not None  # noqa: S101 - it was started
         self._loop.remove_reader(self._life)
         os.close(self._life)
+        self._life = -1
         code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         self._pid = None
         if code in _NO_SUCCESSOR:
@@ -108,6 +143,10 @@ class Carrier:
             self._leave()
             return
         self._say(f"the lead has ended with {how}; the one of epoch {self._epoch} takes over")
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        assert self._loop is not None  # noqa: S101 - as above
         try:
             self.start()
         except OSError as wrong:
@@ -118,4 +157,12 @@ class Carrier:
 
     def _leave(self) -> None:
         """Whoever asks now is told by the kernel that nobody is there."""
-        os.close(self._listen)
+        self.spent = True
+        self._socket.close()
+
+
+def _bound(address: str) -> socket.socket:
+    """Bound, not listening: connections are refused, and nobody else gets the port."""
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    made.bind((address, 0))
+    return made

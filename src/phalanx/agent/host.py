@@ -20,7 +20,9 @@ from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
 from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, refusal, stand_by
+from phalanx.agent.succession import Succession
 from phalanx.agent.tasks import Tasks
+from phalanx.decide.quorum import lease_for
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.events import Event, StopRequested
 from phalanx.plan.host import Host
@@ -29,9 +31,8 @@ from phalanx.protocol.messages import VERSION, Join
 from phalanx.protocol.signing import RefusedError, RunKey
 from phalanx.protocol.steady import SteadyClock
 from phalanx.protocol.transport import HttpTransport
-
-#: Seconds without a lead after which a host ends its tasks: nobody would ever tell it to.
-PATIENCE = 10.0
+from phalanx.records.folder import RunFolder
+from phalanx.records.leadfile import last_beat, read_rule
 
 #: Seconds that the lead of a run that has ended may take to leave.
 LEAVING = 3.0
@@ -40,7 +41,7 @@ LEAVING = 3.0
 _GENERATIONS = 2
 
 
-def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier | None) -> int:
+def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier) -> int:
     """See agent.main."""
     # Only the lead's orders and the launcher's pipe end it; a closing terminal does not.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
@@ -55,13 +56,11 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
         return PlaceError.exit_code
     finally:
         # Whoever waits for this agent may then take the run's folder away: nobody writes into it any more.
-        if carrier is not None:
-            carrier.wait(LEAVING)
+        carrier.wait(LEAVING)
 
 
-async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier | None) -> int:
-    if carrier is not None:
-        carrier.attach(asyncio.get_running_loop())
+async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier) -> int:
+    carrier.attach(asyncio.get_running_loop())
     holder = PortHolder(_range(config["ports"]))
     serving = config["serving"]
     ports = holder.hold(serving * _GENERATIONS)
@@ -82,10 +81,12 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         instance=os.urandom(8).hex(),
         host=host,
         pid=os.getpid(),
+        lead=carrier.address,
     )
     address, _, port = config["lead"].rpartition(":")
+    transport, run_folder = HttpTransport(address, int(port)), RunFolder(Path(host.folder))
     key = RunKey.from_hex(config["key"])
-    client = LeadClient(HttpTransport(address, int(port)), key, clock=SteadyClock())
+    client = LeadClient(transport, key, clock=SteadyClock())
     preflight = Preflight(host=host.id, run=config["run"], key=key, environ=config["environ"], folder=Path(host.folder))
     preflight.ahead = lambda: client.ahead
     tasks = Tasks(
@@ -99,7 +100,16 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         ports_after=_Ports(holder, ports[serving:], serving).after,
         preflight=preflight,
     )
-    link = Link(client, join, tasks.obey, patience=PATIENCE)
+    lease = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1))
+    succession = Succession(
+        carrier,
+        lead=config["lead"],
+        lease=lease,
+        turn_to=transport.turn_to,
+        rule=lambda: read_rule(run_folder),
+        beat=lambda: last_beat(run_folder),
+    )
+    link = Link(client, join, tasks.obey, patience=lease, succession=succession)
     tasks.attach(link)
     if config["attached"]:
         _watch_launcher(link)

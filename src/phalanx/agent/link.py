@@ -10,6 +10,8 @@ from typing import Any
 
 from phalanx.agent.outbox import Outbox
 from phalanx.agent.repeats import Repeats
+from phalanx.agent.succession import Succession
+from phalanx.decide.quorum import LEASE
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
@@ -23,8 +25,8 @@ RETRY = 0.2
 #: Seconds that an agent tries to join: thousands may come at once, and the lead's kernel lets them in one by one.
 _CROWD = 60.0
 
-#: The part of its lease for which an agent lets a poll stay open.
-_ASK = 0.3
+#: The parts of the lease for which an agent lets a poll stay open, and which one try may take.
+_ASK, _TRY = 0.3, 0.6
 
 
 class LeadGoneError(ProtocolError):
@@ -51,11 +53,16 @@ class Link:
         patience: float,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        succession: Succession | None = None,
     ) -> None:
-        """`patience`: seconds without any answer after which the lead counts as gone. `wall` gives the events' time."""
+        """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins; a
+        lead may tell of more when it is joined. `wall` gives the events' time.
+        """
         self._client, self._join, self._obey = client, join, obey
-        self._patience, self._clock, self._wall = patience, clock, wall
-        self._lease: float | None = None  # how long the lead waits for us, once it has told
+        self._succession = succession
+        self._shortest = self._patience = self._lease = patience
+        self._clock, self._wall = clock, wall
+        self._joined = False
         self._outbox = Outbox()
         self._prepared = 0
         self._next_ports: tuple[int, ...] = ()
@@ -85,7 +92,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        self._lease = (await self._retry(self._call_join)).lease
+        self._is_joined(await self._retry(self._call_join))
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -102,6 +109,7 @@ class Link:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
                     continue
                 self._after = order.seq
+                self._learn(order.line)
                 if order.kind == "leave":
                     return
                 new = self._repeats.new_of(order)
@@ -119,9 +127,8 @@ class Link:
             after=self._after,
             prepared=self._prepared,
             next_ports=self._next_ports,
+            wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )
-        if self._lease is not None:
-            poll = dataclasses.replace(poll, wait=_ASK * self._lease)
         return await self._client.orders(poll)
 
     async def _join_again(self, epoch: int) -> None:
@@ -129,7 +136,8 @@ class Link:
         async with self._joining:
             if self._client.epoch == epoch:
                 joined = await self._retry(self._call_join)
-                self._lease, self._after = joined.lease, 0
+                self._after = 0
+                self._is_joined(joined)
                 self._outbox.rewind(joined.taken)
                 if self._outbox.waiting:
                     self._news.set()
@@ -176,20 +184,51 @@ class Link:
         except (TimeoutError, ProtocolError):
             return
 
+    def _is_joined(self, joined: Joined) -> None:
+        self._joined = True
+        self._lease, self._patience = joined.lease, max(self._shortest, joined.lease)
+        if self._succession is not None:
+            self._succession.lasts(self._patience)
+        self._learn(joined.line)
+
+    def _learn(self, line: tuple[str, ...]) -> None:
+        if self._succession is not None:
+            self._succession.learn(line)
+
+    def _left(self) -> float:
+        """Seconds until the lead's silence has lasted for too long."""
+        return self._answered + self._patience - self._clock()
+
     async def _retry(self, call: Callable[[], Any]) -> Any:
         while True:
-            epoch = self._client.epoch
+            epoch, begun = self._client.epoch, self._clock()
+            # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.
+            left, longest = self._left(), _TRY * self._patience
+            bound = min(longest, left) if left > RETRY else min(longest, _TRY * LEASE)
             try:
-                answer = await call()
+                async with asyncio.timeout(bound):
+                    answer = await call()
             except RefusedError:
                 raise
             except NewLeadError:
                 await self._join_again(epoch)
-            except LeadSilentError as wrong:
-                patience = max(self._patience, _CROWD if self._lease is None else self._lease)
-                if self._clock() - self._answered > patience:
-                    raise LeadGoneError(f"{wrong}; given up after {patience:g} s") from wrong
+            except (LeadSilentError, TimeoutError) as wrong:
+                self._answered += max(0.0, self._clock() - begun - bound - 1.0)  # we were frozen: not its silence
+                silent = self._clock() - self._answered
+                if not self._may_come(silent):
+                    why = str(wrong) or "the lead does not answer"
+                    raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
                 await asyncio.sleep(RETRY)
             else:
                 self._answered = self._clock()
+                if self._succession is not None:
+                    self._succession.answered()
                 return answer
+
+    def _may_come(self, silent: float) -> bool:
+        """Whether there is a lead to wait for, after so many seconds of silence."""
+        if self._succession is not None and self._succession.silent(silent, self._client.epoch):
+            return True
+        if not self._joined:
+            return silent <= _CROWD
+        return self._succession is None and silent <= self._patience

@@ -28,7 +28,7 @@ def main() -> int:
     try:
         reaper = fork_reaper()
         waiting = prestart(config, reaper)
-        carrier = _carry(config.get("carry"))
+        carrier = _carry(config["carry"])
     except OSError as wrong:
         sys.stderr.write(f"the agent cannot start its processes: {refusal(wrong)}\n")
         return _PLACE_FAILED
@@ -48,12 +48,11 @@ def _first_line(fd: int) -> bytes:
     return bytes(found)
 
 
-def _carry(carry: dict[str, Any] | None) -> Carrier | None:
-    """Start the lead beside this agent; None where another host carries it."""
-    if carry is None:
-        return None
+def _carry(carry: dict[str, Any]) -> Carrier:
+    """Start the lead beside this agent, where this host carries the first one; the others may have to, later."""
     carrier = Carrier(carry, say=say, clock=time.monotonic)
-    carrier.start()
+    if carry["listen"] is not None:
+        carrier.start()
     return carrier
 
 

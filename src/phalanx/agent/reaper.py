@@ -1,7 +1,8 @@
 """One tiny process per host: parent of every task, and the end of all of them when the agent is gone.
 
 The agent forks it before anything else. It starts, signals and waits for tasks as told through a socket, adopts every
-orphan they leave (child subreaper), and kills each and every descendant once that socket reads end of file.
+orphan they leave (child subreaper), and kills each and every descendant once that socket reads end of file, or the
+agent has been stopped for so long that its lead has given it up.
 Cgroups are not used: a user may seldom make one, and kill by descent needs nobody's permission.
 """
 
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from phalanx.agent import spawn, tree
+from phalanx.agent import spawn, tree, vigil
 from phalanx.agent.channel import Channel, Message
 
 _PR_SET_NAME = 15
@@ -83,6 +84,7 @@ class _Reaper:
         self._times: dict[int, float] = {}  # when a main process was first seen dead, until it is reaped
         self._owners: dict[tuple[int, int], _Task] = {}  # orphans whose task is known: (pid, start) → task
         self._next_look = 0.0
+        self._agent = vigil.Vigil(os.getppid())
         self._poll = select.poll()
         self._bell, ring = os.pipe()
         for end in (self._bell, ring):
@@ -91,13 +93,15 @@ class _Reaper:
         signal.signal(signal.SIGCHLD, self._note_deaths)
 
     def serve(self) -> None:
-        """Until the agent is gone."""
+        """Until the agent is gone, or frozen for longer than anybody waits for it."""
         control = self._channel.fileno()
         self._poll.register(self._bell, select.POLLIN)
         while True:
             self._poll.register(control, select.POLLIN if self._channel.flush() else select.POLLIN | select.POLLOUT)
             closing = any(task.closing for task in self._tasks.values())
-            ready = {fd for fd, _ in self._poll.poll(_LOOK * 1000 if closing else None)}
+            ready = {fd for fd, _ in self._poll.poll((_LOOK if closing else vigil.GLANCE) * 1000)}
+            if self._agent.frozen():
+                return
             if self._bell in ready:
                 _drain(self._bell)
             for task in [task for task in self._tasks.values() if task.pipe in ready]:

@@ -50,6 +50,11 @@ def below(table: Mapping[int, Process], root: int) -> list[Process]:
     return found
 
 
+def state(pid: int) -> str:
+    """The letter of its state, `T` where it is stopped; empty where it is gone."""
+    return _content(f"/proc/{pid}/stat").rpartition(b")")[2].lstrip()[:1].decode()
+
+
 def children() -> list[int]:
     """Our own children, at once; empty where the kernel keeps no such list."""
     return [int(pid) for pid in _content("/proc/thread-self/children").split()]

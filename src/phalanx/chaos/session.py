@@ -182,7 +182,7 @@ class Session:
         if now - self._asked < ASK:
             return None
         self._asked = now
-        if people.alive(self._entry.lead, self._entry.token):
+        if people.alive(self._entry.address, self._entry.token):
             self._heard = now
         elif now - self._heard > LEADLESS:
             return f"no lead has answered for {LEADLESS:g} s"

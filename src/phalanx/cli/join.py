@@ -40,14 +40,14 @@ def join(
     entry = which.find(run)
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
-    known = people.state(entry.lead, entry.token)["hosts"]
+    known = people.state(entry.address, entry.token)["hosts"]
     number = _number(known) if host is None else host
     if known.get(str(number)):
         raise InputError(f"host {number} of {entry.run} has an agent already", hint="leave --host out")
     agent = start(entry, host=number, environ=os.environ)
     try:
         deadline = time.monotonic() + _PATIENCE
-        while not people.state(entry.lead, entry.token)["hosts"].get(str(number)):
+        while not people.state(entry.address, entry.token)["hosts"].get(str(number)):
             if agent.poll() is not None or time.monotonic() > deadline:
                 raise PlaceError(f"host {number} could not join", hint=f"see {entry.files.agent_log(number)}")
             time.sleep(_LOOK)

@@ -73,7 +73,7 @@ class Line:
             "folder": self.entry.folder,
             "folder_gone": self.gone,
             "engine": self.entry.engine,
-            "lead": self.entry.lead,
+            "lead": self.entry.address,
             "detached": self.entry.detached,
         }
 
@@ -140,7 +140,7 @@ def _led(entry: Entry) -> str:
     if not entry.lead:
         return ""
     try:
-        return str(people.state(entry.lead, entry.token).get("phase", "running"))
+        return str(people.state(entry.address, entry.token).get("phase", "running"))
     except (PlaceError, ValueError):
         return ""
 

@@ -54,7 +54,7 @@ def stop(
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
     try:
-        people.stop(entry.lead, entry.token, hard=now, by=me())
+        people.stop(entry.address, entry.token, hard=now, by=me())
     except PlaceError as wrong:
         return _unanswered(entry, wrong)
     if not wait:
@@ -73,7 +73,7 @@ def stop(
 def _unrecorded(entry: Entry, *, now: bool, wait: bool) -> int:
     """Ends a run whose folder was deleted: its lead still listens, and is asked until it has gone."""
     try:
-        people.stop(entry.lead, entry.token, hard=now, by=me())
+        people.stop(entry.address, entry.token, hard=now, by=me())
     except PlaceError as wrong:
         if isinstance(wrong, people.LeadUnreachableError) and not leads(entry):
             raise RunNotFoundError(
@@ -83,7 +83,7 @@ def _unrecorded(entry: Entry, *, now: bool, wait: bool) -> int:
         raise
     try:
         while wait:
-            people.state(entry.lead, entry.token)
+            people.state(entry.address, entry.token)
             time.sleep(_LOOK)
     except PlaceError:
         print(f"{entry.run} has ended; its folder is gone, and its records with it")

@@ -111,7 +111,7 @@ class LocalRun:
         return "; ".join(f"host {host}: {why}" for host, why in lost.items())
 
     def let_go(self) -> None:
-        """Closes the pipe; an attached agent 0 takes that as a graceful stop, a detached one never had it."""
+        """Closes the pipes; attached agents take that as a graceful stop, detached ones never had any."""
         for agent in self.agents:
             if agent.stdin is not None and not agent.stdin.closed:
                 agent.stdin.close()
@@ -204,7 +204,7 @@ def _start_agent(
 ) -> subprocess.Popen[bytes]:
     log = submission.folder / "agents" / f"{host}.log"
     log.parent.mkdir(exist_ok=True)
-    attached = submission.attached and host == 0
+    attached = submission.attached
     config: dict[str, Any] = {
         "run": submission.run,
         "key": submission.key.hex(),
@@ -228,16 +228,16 @@ def _start_agent(
         "imports": {kind: list(imports) for kind, imports in submission.imports.items()},
         "memory": {role.type: role.memory or 0 for role in submission.outline.roles},
     }
-    if listener is not None:
-        config["carry"] = {
-            "listen": listener.fileno(),
-            "lead": {
-                "run": submission.run,
-                "key": submission.key.hex(),
-                "outline": to_wire(submission.outline),
-                "folder": str(submission.folder),
-            },
-        }
+    config["carry"] = {
+        "listen": listener.fileno() if listener is not None else None,
+        "address": _LOOPBACK,
+        "lead": {
+            "run": submission.run,
+            "key": submission.key.hex(),
+            "outline": to_wire(submission.outline),
+            "folder": str(submission.folder),
+        },
+    }
     argv = [sys.executable, "-S", "-E", str(home / "__main__.py"), "agent"]
     try:
         with log.open("ab") as out:

@@ -15,7 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from phalanx.errors import PhalanxError
-from phalanx.lead.lead import DeposedError, Lead
+from phalanx.lead.deposed import DeposedError
+from phalanx.lead.lead import Lead
 from phalanx.plan.wire import WireError
 from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
 from phalanx.protocol.messages import Join, Poll, Report, decode, encode
@@ -107,6 +108,8 @@ class App:
                     status, text = JOIN_AGAIN, b"an earlier lead's: join again"
                 else:
                     status, text = 200, encode(await serve(request, body))
+            except DeposedError as wrong:
+                status, text = DEPOSED, str(wrong).encode()
             except RefusedError as wrong:
                 status, text = 403, str(wrong).encode()
             except WireError as wrong:

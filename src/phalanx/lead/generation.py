@@ -8,8 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from phalanx.decide.health import patience
-from phalanx.errors import PhalanxError
-from phalanx.events import CulpritNamed, Event, GenerationBound, Noted, RunEnded, TaskPlace
+from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
 from phalanx.plan.checklist import checklists
 from phalanx.plan.outline import Role, Strategy
@@ -31,18 +30,12 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
-def unbound_events(wrong: PhalanxError, generation: int, now: float) -> tuple[CulpritNamed, RunEnded]:
-    """What the records say where no plan can be made."""
-    kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
-    cause, hint = str(wrong), wrong.hint or ""
-    return (
-        CulpritNamed(time=now, generation=generation, task=None, host=None, kind=kind, cause=cause, hint=hint),
-        RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause),
-    )
-
-
-def prepare_orders(plan: Plan, only: int | None = None, *, look: bool = True) -> dict[int, Order]:
-    """By host, or for one host only: its tasks, the cluster text once, and with `look` what to look at first."""
+def prepare_orders(
+    plan: Plan, only: int | None = None, *, line: tuple[str, ...] = (), look: bool = True
+) -> dict[int, Order]:
+    """By host, or for one host only: its tasks, the cluster text once, the `line` of those who may lead, and with
+    `look` what to look at before they start.
+    """
     head = _packed(plan.head)
     checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
     return {
@@ -56,6 +49,7 @@ def prepare_orders(plan: Plan, only: int | None = None, *, look: bool = True) ->
             cwd=plan.outline.cwd,
             check=checks.get(host),
             patience=patience(plan.outline.policies.health),
+            line=line,
         )
         for host, tasks in _by_host(plan).items()
         if only in (None, host)

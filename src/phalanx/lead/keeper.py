@@ -1,49 +1,86 @@
 """The run folder as a lead writes it: events as they come, the plan of each generation, the report at the end.
 
 Nothing here raises for a full disk, or waits for a slow one: the run goes on, and what could not be written is tried
-again.
+again. The thread that writes looks at `lead.json` right before each write. Where another lead has claimed the run it
+never writes again, and every word after that raises DeposedError.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from phalanx.errors import PlaceError
 from phalanx.events import Record
+from phalanx.lead.deposed import DeposedError
 from phalanx.plan.plan import Plan
 from phalanx.plan.wire import VERSION, to_wire
 from phalanx.records.folder import RunFolder
+from phalanx.records.leadfile import BEAT, LeadFile, Rule, last_beat, read_rule
 from phalanx.records.past import Past, read_past
 from phalanx.records.report import build_report
 from phalanx.records.scribe import Scribe
-from phalanx.records.writer import EventLog, write_atomic
+from phalanx.records.writer import EventLog, HeldError, write_atomic
 from phalanx.states import RunState
 
 #: Seconds without any progress for which a lead that has ended still tries to write what is left.
 PATIENCE = 10.0
 
+#: Seconds for which a lead that holds the records is watched for a sign of life.
+WATCH = 3 * BEAT
+
 
 class Keeper:
-    """Implements `lead.Records` on a disk."""
+    """Implements `lead.records.Records` on a disk."""
 
-    def __init__(self, folder: Path) -> None:
-        """Takes the lock of `events.jsonl`; raises PlaceError where another lead holds it."""
+    def __init__(self, folder: Path, *, epoch: int = 1, address: str = "", watch: float = WATCH) -> None:
+        """Claims the run's folder for a lead of that epoch, or the next one that is free; `epoch` then says which.
+
+        Raises DeposedError where another lead holds the records and shows within `watch` seconds that it lives. One
+        that does not (it is frozen, or its host is gone) is fenced off: it sees `lead.json` before it writes again.
+        """
         self._folder = RunFolder(folder)
-        self._log = EventLog(self._folder.events)
         self._scribe: Scribe | None = None  # begins with the first word
         self._newest: dict[Path, object] = {}  # by file: whose text it is to hold
+        before = read_rule(self._folder)
+        self.epoch = max(epoch, before.epoch + 1 if before else 0)
+        try:
+            self._log = EventLog(self._folder.events)
+        except HeldError as held:
+            if before is None or self._beats(watch):
+                raise DeposedError(f"{self._folder.run} has a lead that lives: {held}") from held
+            self._log = EventLog(self._folder.events, alone=False)
+        self._claim = LeadFile(self._folder, Rule(epoch=self.epoch, address=address, pid=os.getpid()))
+        self._log.fence = self._claim.check
+
+    def _beats(self, seconds: float) -> bool:
+        first, until = last_beat(self._folder), time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(0.1)
+            if last_beat(self._folder) != first:
+                return True
+        return False
+
+    def holds(self) -> bool:
+        """Whether this lead still rules. Touches its file, for those who ask whether it lives. Waits for the disk."""
+        if not self._claim.holds():
+            return False
+        self._claim.beat()
+        return True
 
     def past(self) -> Past:
-        """What earlier leads have left here. Read under the lock, so that nobody adds to it meanwhile."""
+        """What earlier leads have left here. Read after the claim, so that nobody adds to it meanwhile."""
         return dataclasses.replace(read_past(self._folder), dropped=self._log.dropped)
 
     def append(self, record: Record) -> None:
         """One line; a full disk delays it and loses nothing that memory can hold."""
+        self._check()
         self._writing.put(record)
 
     def write_plan(self, plan: Plan) -> None:
@@ -57,13 +94,18 @@ class Keeper:
     async def settle(self) -> None:
         """Until all of it is written, or the disk is too slow to be waited for."""
         await self._writing.settle()
+        self._check()
 
     def close(self) -> None:
-        """Wait while the disk takes something, and give the lock back."""
+        """Wait while the disk takes something, and give the lock back. A lead that was deposed writes nothing."""
         if not self._writing.close(PATIENCE):
             sys.stderr.write(f"records of {self._folder.path} could not be written: the disk is full, slow or gone\n")
-            return  # the thread still holds the file
-        self._log.close()
+            return  # the thread still holds the files
+        self._claim.close()
+
+    def _check(self) -> None:
+        if self._writing.fenced:
+            raise DeposedError(f"a lead after epoch {self.epoch} writes the records now")
 
     @property
     def _writing(self) -> Scribe:
@@ -73,6 +115,7 @@ class Keeper:
 
     def _put(self, path: Path, made: Callable[[], dict[str, Any]]) -> None:
         """A text that a newer one replaces is not tried again."""
+        self._check()
         mine = self._newest[path] = object()
         text = ""
 
@@ -81,6 +124,7 @@ class Keeper:
             if self._newest[path] is not mine:
                 return True
             text = text or json.dumps(made(), indent=1) + "\n"
+            self._claim.check()
             try:
                 write_atomic(path, text)
             except PlaceError:

@@ -5,31 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from phalanx import events as ev
 from phalanx.decide.elastic import can_start
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
-from phalanx.errors import PhalanxError, PlaceError, ProtocolError
-from phalanx.lead.generation import (
-    attempt_orders,
-    bound_events,
-    go_orders,
-    prepare_orders,
-    stop_orders,
-    task_orders,
-    unbound_events,
-)
+from phalanx.decide.quorum import LINE
+from phalanx.errors import PhalanxError, PlaceError
+from phalanx.lead.deposed import DeposedError
+from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders, task_orders
 from phalanx.lead.hostclock import on_our_clock
 from phalanx.lead.lease import Lease, ticks
 from phalanx.lead.mailbox import Mailbox
-from phalanx.lead.opening import joined_event, never_ran, opening_events
+from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.records import Records
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
-from phalanx.plan.plan import Plan
 from phalanx.plan.size import check_size, resized
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
@@ -43,26 +36,6 @@ PATIENCE = 2.0
 
 #: What an agent may put into the records; everything else is the lead's to say.
 _FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
-
-
-class DeposedError(ProtocolError):
-    """Another lead of a later epoch has taken over: this one ends, and writes nothing any more."""
-
-
-class Records(Protocol):
-    """Where a lead writes; the run folder in life, a list in tests."""
-
-    def append(self, record: ev.Record) -> None:
-        """Keep one event. Must not raise for a full disk."""
-
-    def write_plan(self, plan: Plan) -> None:
-        """Keep the plan of the newest generation."""
-
-    def write_report(self, state: RunState, plan: Plan | None) -> None:
-        """Keep the report of a run that has ended."""
-
-    async def settle(self) -> None:
-        """Until what was kept so far is written, or need not be waited for."""
 
 
 class Lead:
@@ -100,10 +73,14 @@ class Lead:
 
     def check_epoch(self, epoch: int) -> None:
         """Raises DeposedError where an agent has met a newer lead: this one gives no orders any more, and ends."""
-        if epoch > self.epoch:
-            self._deposed = True
-            self._changed.set()
-            raise DeposedError(f"this lead's epoch {self.epoch} is over: {epoch} rules")
+        if epoch > self.epoch or self._deposed:
+            self.depose()
+            raise DeposedError(f"this lead's epoch {self.epoch} is over: {max(epoch, self.epoch + 1)} rules")
+
+    def depose(self) -> None:
+        """Another lead has taken over: `run_until_ended` raises DeposedError."""
+        self._deposed = True
+        self._changed.set()
 
     def join(self, message: Join) -> Joined:
         """A host is here. The same agent may say so again; another one for the same host is refused."""
@@ -114,8 +91,8 @@ class Lead:
         known = self._mailboxes.get(message.host.id)
         if known is None or known.join.instance != message.instance:
             self._know(message)
-        taken = self._mailboxes[message.host.id].taken
-        return Joined(epoch=self.epoch, lease=self._lease.seconds, taken=taken, now=self._clock())
+        taken, line = self._mailboxes[message.host.id].taken, self._line()
+        return Joined(epoch=self.epoch, lease=self._lease.seconds, taken=taken, now=self._clock(), line=line)
 
     def _know(self, message: Join) -> None:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
@@ -141,7 +118,8 @@ class Lead:
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            for order in [*prepare_orders(self.plan, host).values(), *stop_orders(self.state, host)]:
+            orders = prepare_orders(self.plan, host, line=self._line())
+            for order in [*orders.values(), *stop_orders(self.state, host)]:
                 mailbox.put(order)
         self._changed.set()
 
@@ -158,8 +136,15 @@ class Lead:
         return Orders(orders=found)
 
     async def settle(self) -> None:
-        """What an answer rests on is written before it goes out: a lead that takes over knows as much."""
-        await self._records.settle()
+        """What an answer rests on is written before it goes out: a lead that takes over knows as much.
+
+        Raises DeposedError where another lead has taken over: then nothing goes out.
+        """
+        try:
+            await self._records.settle()
+        except DeposedError:
+            self.depose()
+            raise
 
     def hung_up(self, message: Poll) -> None:
         """The agent's poll broke off before it was answered."""
@@ -182,7 +167,8 @@ class Lead:
             if not isinstance(event, _FROM_AGENTS) or getattr(event, "host", message.host) not in (message.host, None):
                 raise WireError(f"host {message.host} may not say {type(event).__name__}")
             mailbox.taken = number
-            self._say(event, told=(message.host, number))
+            if self.state.stop is None or not isinstance(event, ev.StopRequested):  # one launcher, many agents
+                self._say(event, told=(message.host, number))
         self._is_prepared(mailbox, message)
         return Taken(upto=mailbox.taken)
 
@@ -231,6 +217,7 @@ class Lead:
             await self._lead()
         finally:
             ticking.cancel()
+        await self.settle()  # who is told to leave never comes back
         self._records.write_report(self.state, self.plan)
         await self._dismiss()
         return self.state
@@ -267,7 +254,11 @@ class Lead:
 
     def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
         record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event, told=told)
-        self._records.append(record)
+        try:
+            self._records.append(record)
+        except DeposedError:
+            self.depose()
+            raise
         self.state = fold(self.state, record)
         self._changed.set()
 
@@ -291,7 +282,7 @@ class Lead:
 
     def _bind_when_complete(self) -> None:
         living = self._living()
-        if not self._generation_is_due() or self.state.stop or not can_start(self.state):
+        if not self._generation_is_due() or self.state.stop or self._awaited or not can_start(self.state):
             return
         hosts = [mailbox.host() for mailbox in living.values()]
         try:
@@ -302,7 +293,7 @@ class Lead:
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
-        for host, order in prepare_orders(self.plan).items():
+        for host, order in prepare_orders(self.plan, line=self._line()).items():
             self._mailboxes[host].put(order)
 
     def _outline_for(self, hosts: int) -> Outline:
@@ -389,6 +380,11 @@ class Lead:
 
     def _living(self) -> dict[int, Mailbox]:
         return {host: box for host, box in self._mailboxes.items() if self.state.hosts[host].living}
+
+    def _line(self) -> tuple[str, ...]:
+        """Where the lowest hosts would lead, should this lead fall silent."""
+        joins = [box.join for _, box in sorted(self._living().items())]
+        return tuple(join.lead for join in joins if join.lead)[:LINE]
 
     def _mailbox(self, host: int, instance: str) -> Mailbox:
         mailbox = self._mailboxes.get(host)

@@ -5,15 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-#: Seconds without a word after which a host is lost, and those that an agent has to ask again after its open poll
-#: broke off.
-_SHORTEST, _AGAIN = 10.0, 2.0
+from phalanx.decide.quorum import LEASE, lease_for
 
-#: A lead answers this many polls a second with time to spare for everything else; an agent asks thrice a lease.
-_POLLS = 600
-
-#: Nobody is silent for longer, however many there are.
-_LONGEST = 60.0
+#: Seconds that an agent has to ask again after its open poll broke off, where the lease is the shortest.
+_AGAIN = 2.0
 
 #: Seconds between two signs that the lead's own loop turns, and by how many one may be late.
 _TICK, _LATE = 0.5, 1.0
@@ -24,9 +19,9 @@ class Lease:
 
     def __init__(self, hosts: int, now: float) -> None:
         """`hosts`: how many the job has."""
-        self.seconds = min(max(_SHORTEST, 3 * hosts / _POLLS), _LONGEST)
+        self.seconds = lease_for(hosts)
         #: Seconds after a poll that broke off.
-        self.again = _AGAIN * self.seconds / _SHORTEST
+        self.again = _AGAIN * self.seconds / LEASE
         self._ticked = now
 
     @property

@@ -9,17 +9,23 @@ import resource
 import signal
 import socket
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import uvicorn
 
 from phalanx.lead.app import App
+from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
-from phalanx.lead.lead import DeposedError, Lead
+from phalanx.lead.lead import Lead
+from phalanx.names import join_host_port
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.steady import SteadyClock
+from phalanx.records.leadfile import BEAT
 from phalanx.states import RunState
 
 #: The exit code of a lead that another one has replaced: it wants no successor of its own.
@@ -75,11 +81,11 @@ def open_files(hosts: int) -> None:
 
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
-    keeper = Keeper(Path(config.folder))
+    address, port = listener.getsockname()[:2]
+    keeper = Keeper(Path(config.folder), epoch=config.epoch, address=join_host_port(address, port))
     past = keeper.past()
     clock = SteadyClock(not_before=past.heard)
-    lead = Lead(config.outline, run=config.run, epoch=config.epoch, records=keeper, past=past, clock=clock)
-    address, port = listener.getsockname()[:2]
+    lead = Lead(config.outline, run=config.run, epoch=keeper.epoch, records=keeper, past=past, clock=clock)
     hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(
@@ -98,9 +104,30 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     )
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    ruling = asyncio.ensure_future(rule(lead, keeper.holds))
     try:
         return await lead.run_until_ended()
     finally:
+        ruling.cancel()
         server.should_exit = True
         await serving
         keeper.close()
+
+
+async def rule(lead: Lead, holds: Callable[[], bool]) -> None:
+    """Shows that this lead lives, and ends it where another has claimed the run: one that was frozen, and thaws.
+
+    `holds` asks the disk. One that hangs holds up nothing but the next sign of life: agents judge the lead by its
+    answers, and look for signs of life once it gives none.
+    """
+    while await _apart(holds):  # noqa: ASYNC110 - the disk's word, which wakes nobody
+        await asyncio.sleep(BEAT)
+    lead.depose()
+
+
+async def _apart(ask: Callable[[], bool]) -> bool:
+    """In a thread of its own, which is left behind where it never comes back: an executor would be waited for."""
+    answer: Future[bool] = Future()
+    answer.set_running_or_notify_cancel()  # so that a waiter who leaves does not take it back
+    threading.Thread(target=lambda: answer.set_result(ask()), name="beat", daemon=True).start()
+    return await asyncio.wrap_future(answer)

@@ -1,8 +1,9 @@
-"""What a lead says of the run it takes up, and of a host that has come."""
+"""What a lead says of the run it takes up, of a host that has come, and of a plan that cannot be made."""
 
 from __future__ import annotations
 
-from phalanx.events import Event, HostJoined, Noted, RunStarted, TaskExited
+from phalanx.errors import PhalanxError
+from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, RunStarted, TaskExited
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
@@ -53,3 +54,13 @@ def never_ran(task: TaskState, host: int, now: float) -> TaskExited:
         pid=0,
         stopped=True,
     )
+
+
+def unbound_events(wrong: PhalanxError, generation: int, now: float) -> tuple[CulpritNamed, RunEnded]:
+    """The end of a run whose next generation cannot be placed."""
+    cause = str(wrong)
+    kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
+    culprit = CulpritNamed(
+        time=now, generation=generation, task=None, host=None, kind=kind, cause=cause, hint=wrong.hint or ""
+    )
+    return culprit, RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause)

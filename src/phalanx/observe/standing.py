@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from phalanx.observe.follow import last_sign, lost
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.lastwords import last_lines
+from phalanx.records.leadfile import last_beat
 from phalanx.records.reader import read_state
 from phalanx.redact import redact
 from phalanx.states import RunState
@@ -15,6 +17,8 @@ from phalanx.states import RunState
 #: Seconds between two questions to a lead that somebody else has started, and how many in a row it may miss.
 ASK = 2.0
 _TRIES = 2
+#: Seconds after a lead's last sign of life in which another host may take over from it.
+SUCCESSION = 25.0
 #: How many different last lines of agents are told.
 _WORDS = 2
 
@@ -29,13 +33,21 @@ def standing(entry: Entry) -> RunState:
 
 
 def leads(entry: Entry) -> bool:
-    """Whether a lead answers for this run."""
-    return bool(entry.lead) and people.alive(entry.lead, entry.token)
+    """Whether a lead answers for this run, or another host is about to take it over."""
+    return bool(entry.lead) and (people.alive(entry.address, entry.token) or _between(entry))
+
+
+def _between(entry: Entry) -> bool:
+    """Whether the last sign of a lead is so young that its successor on another host may still be on its way."""
+    beat = last_beat(entry.files)
+    if beat is None or not 0 <= time.time() - beat < SUCCESSION:
+        return False
+    return sum(host.living for host in read_state(entry.files).hosts.values()) > 1
 
 
 def silence(entry: Entry) -> str:
     """Why the run counts as lost."""
-    return f"no lead answers at {entry.lead}" if entry.lead else "this user's index does not know where it is led"
+    return f"no lead answers at {entry.address}" if entry.lead else "this user's index does not know where it is led"
 
 
 def _why(entry: Entry) -> str:

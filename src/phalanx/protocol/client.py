@@ -61,6 +61,8 @@ class LeadClient:
         if answer.status == STALE:  # a host's clock was set, or never was: the lead's is as good as any
             self._ahead = float(answer.body) - self._clock()
             answer, epoch = await self._ask(path, body)
+        if answer.status == DEPOSED:  # it knows so from the run's folder, we do not yet
+            raise LeadSilentError(f"the lead of epoch {epoch} rules no more")
         if epoch < self.epoch:
             raise LeadSilentError(f"a lead of epoch {epoch} answered; epoch {self.epoch} rules")
         if answer.status == JOIN_AGAIN:  # another call may have joined it meanwhile
@@ -76,5 +78,12 @@ class LeadClient:
         now = self._clock() + self._ahead
         headers = sign_request(self._key, method="POST", path=path, body=body, epoch=self.epoch, now=now)
         answer = await self._transport.call("POST", path, headers, body)
-        epoch = check_answer(self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body)
+        try:
+            epoch = check_answer(
+                self._key, answer.headers, nonce=headers[NONCE], status=answer.status, body=answer.body
+            )
+        except RefusedError as wrong:
+            if not self.epoch:
+                raise
+            raise LeadSilentError(str(wrong)) from wrong  # whoever took a dead lead's port is no reason to end tasks
         return answer, epoch

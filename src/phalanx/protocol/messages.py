@@ -38,6 +38,8 @@ class Join:
     #: As in Poll: what a lead that takes over finds made ready already.
     prepared: int = 0
     next_ports: tuple[int, ...] = ()
+    #: `host:port` at which this agent would lead; empty where it never would.
+    lead: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +52,8 @@ class Joined:
     taken: int = 0
     #: The lead's clock, in Unix seconds.
     now: float = 0.0
+    #: Where agents that have joined so far would lead, lowest host first: whom to ask when this lead is silent.
+    line: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +92,8 @@ class Order:
     check: Checklist | None = None
     #: prepare: seconds without a sign of life, or without a step, before the agent says so.
     patience: float = 5.0
+    #: prepare: as in Joined, the newest.
+    line: tuple[str, ...] = ()
     #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0

@@ -45,9 +45,14 @@ class Transport(Protocol):
 class HttpTransport:
     """A new connection for each request, straight to the address: no proxy is ever asked (R46)."""
 
-    def __init__(self, host: str, port: int, *, timeout: float = 30.0) -> None:
-        """`timeout` bounds a whole request, in seconds; it must exceed the long poll."""
+    def __init__(self, host: str, port: int, *, timeout: float = 40.0) -> None:
+        """`timeout` bounds a whole request, in seconds: more than any long poll; the caller may have less patience."""
         self._host, self._port, self._timeout = host, port, timeout
+
+    def turn_to(self, address: str) -> None:
+        """Requests that begin from now on go to another `host:port`."""
+        host, _, port = address.rpartition(":")
+        self._host, self._port = host.strip("[]"), int(port)
 
     async def call(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See Transport."""

@@ -96,6 +96,11 @@ class RunFolder:
         return self.path / "events.jsonl"
 
     @property
+    def lead(self) -> Path:
+        """Who leads the run now: read it with `records.leadfile`."""
+        return self.path / "lead.json"
+
+    @property
     def report(self) -> Path:
         """What it means; there once the run has ended."""
         return self.path / "report.json"

@@ -13,6 +13,7 @@ from pathlib import Path
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
 from phalanx.plan.wire import WireError, from_wire, to_wire
 from phalanx.records.folder import RunFolder
+from phalanx.records.leadfile import read_rule
 from phalanx.records.writer import write_atomic
 
 #: The name by which verbs call the newest run.
@@ -31,7 +32,7 @@ class Entry:
     #: Absolute path of the run's folder.
     folder: str
     engine: str
-    #: `host:port` of the lead; empty where the run is known by its folder alone.
+    #: `host:port` of the first lead; empty where the run is known by its folder alone.
     lead: str
     token: str
     #: Unix seconds.
@@ -46,6 +47,12 @@ class Entry:
     def files(self) -> RunFolder:
         """The run's folder."""
         return RunFolder(Path(self.folder))
+
+    @property
+    def address(self) -> str:
+        """Where the lead answers now, `host:port`: as the run's folder says, else where the first one was."""
+        rule = read_rule(self.files) if self.lead else None
+        return rule.address if rule is not None else self.lead
 
 
 class Index:

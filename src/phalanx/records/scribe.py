@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from phalanx.events import Record
 from phalanx.records import writer
-from phalanx.records.writer import EventLog
+from phalanx.records.writer import EventLog, FencedError
 
 #: Seconds for which an answer waits for what it rests on to be written; a slower disk is not waited for.
 SETTLE = 1.0
@@ -27,11 +27,12 @@ class Scribe:
     """Writes records and texts in the order in which they were put. `put` and `write` never block.
 
     Records that pile up behind a write that hangs are kept up to `writer.BACKLOG`; beyond that the oldest go, and the
-    log says how many. Texts are tried again until the disk takes them.
+    log says how many. Texts are tried again until the disk takes them. Once the log's fence, or a text, has raised
+    FencedError, nothing is written any more: what waits is forgotten, and nobody waits for it.
     """
 
     def __init__(self, log: EventLog) -> None:
-        """Owns `log` from now on; the thread ends with `close`."""
+        """Owns `log` from now on; the thread ends with `close`, and closes it."""
         self._log = log
         self._news = threading.Condition()
         self._queue: collections.deque[Record | Job] = collections.deque()
@@ -39,6 +40,7 @@ class Scribe:
         self._put, self._done, self._lost = 0, 0, 0
         self._hangs = False  # the disk is slower than answers may be: they go out without it
         self._closing = False
+        self._fenced = False
         self._waiters: collections.deque[tuple[int, asyncio.Future[None]]] = collections.deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="records", daemon=True)
@@ -58,10 +60,15 @@ class Scribe:
         with self._news:
             return len(self._queue) + len(self._late) + self._log.waiting
 
+    @property
+    def fenced(self) -> bool:
+        """Whether somebody else writes now."""
+        return self._fenced
+
     async def settle(self) -> None:
         """Until all that was put so far is written, or refused by the disk; `SETTLE` seconds at most."""
         with self._news:
-            if self._done >= self._put or self._hangs:
+            if self._done >= self._put or self._hangs or self._fenced:
                 return
             self._loop = asyncio.get_running_loop()
             waiter: asyncio.Future[None] = self._loop.create_future()
@@ -86,6 +93,8 @@ class Scribe:
 
     def _add(self, item: Record | Job) -> None:
         with self._news:
+            if self._fenced:
+                return
             self._queue.append(item)
             self._put += 1
             if len(self._queue) > writer.BACKLOG and isinstance(self._queue[0], Record):
@@ -95,6 +104,18 @@ class Scribe:
             self._news.notify()
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except FencedError:
+            self._log.abandon()
+            with self._news:
+                self._fenced = True
+                self._late.clear()
+                self._queue.clear()
+                self._done = self._put
+                self._release()
+
+    def _work(self) -> None:
         while True:
             with self._news:
                 refused = bool(self._late) or self._log.waiting > 0
@@ -108,11 +129,11 @@ class Scribe:
                 self._done += len(items)
                 self._hangs = self._hangs and bool(self._queue)
                 refused = bool(self._late) or self._log.waiting > 0
-                if self._waiters and self._loop is not None:
-                    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                        self._loop.call_soon_threadsafe(self._wake)
-                if self._closing and not self._queue and not refused:
-                    return
+                self._release()
+                over = self._closing and not self._queue and not refused
+            if over:
+                self._log.close()
+                return
 
     def _write(self, items: list[Record | Job], lost: int) -> None:
         """Records that follow each other in one go; a text between them keeps its place."""
@@ -127,6 +148,11 @@ class Scribe:
             if not item():
                 self._late.append(item)
         self._log.extend(records, lost=lost)
+
+    def _release(self) -> None:
+        if self._waiters and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
         with self._news:

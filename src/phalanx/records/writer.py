@@ -35,6 +35,14 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _FREE_TEXT = frozenset({"by", "cause", "hint", "last_lines", "message", "reason"})
 
 
+class HeldError(PlaceError):
+    """Another writer has the lock of the records."""
+
+
+class FencedError(PlaceError):
+    """Another writer has claimed the records: this one writes nothing any more."""
+
+
 @dataclasses.dataclass(slots=True)
 class _Trouble:
     """A time in which the disk took nothing."""
@@ -50,12 +58,18 @@ class EventLog:
 
     Whole lines are written at the end of the file; one that kill -9 cuts is taken away by the next writer. A disk that
     takes nothing never raises: the records wait in memory and are tried again at each `append` and `flush`; a note then
-    tells of the gap.
+    tells of the gap. What writes raises FencedError as the `fence` does.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
-        """Opens or continues the file. Raises PlaceError where that cannot be, or another writer holds it."""
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, alone: bool = True) -> None:
+        """Opens or continues the file. Raises PlaceError where that cannot be, or another writer holds it.
+
+        With `alone` false a writer that holds it and cannot let go (it is frozen) is written past: the caller has
+        seen to it that it writes no more.
+        """
         self._path, self._clock = path, clock
+        #: Called right before each write; where it raises FencedError nothing is written.
+        self.fence: Callable[[], None] = _free
         self._backlog: collections.deque[Record] = collections.deque()
         self._trouble: _Trouble | None = None
         self._last = (0, 0)  # seq and epoch of what was written last
@@ -63,7 +77,8 @@ class EventLog:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as wrong:
             raise PlaceError(f"the records {path} cannot be written: {wrong.strerror}") from wrong
-        self._lock()
+        if alone:
+            self._lock()
         #: Bytes of a record that a writer before this one was killed in: taken away.
         self.dropped = self._mend()
         #: A torn last line ends where the next record begins.
@@ -76,7 +91,7 @@ class EventLog:
             if wrong.errno in _NO_LOCKS:
                 return
             os.close(self._fd)
-            raise PlaceError(
+            raise HeldError(
                 f"the records {self._path} are being written by another lead",
                 hint="`phalanx ps` shows whether it lives",
             ) from wrong
@@ -132,6 +147,12 @@ class EventLog:
             self._tell(self._trouble)
         return True
 
+    def abandon(self) -> None:
+        """Close without a further word: somebody else writes now."""
+        self._backlog.clear()
+        self._trouble = None
+        self.close()
+
     def close(self, *, patience: float = 0.0) -> None:
         """Write what still waits, trying for `patience` seconds, and give the lock back. Idempotent."""
         if self._fd < 0:
@@ -157,6 +178,7 @@ class EventLog:
         """How many of them are in the file now, and why not all."""
         lines = [json.dumps(_guarded(record.to_json()), separators=(",", ":")).encode() + b"\n" for record in records]
         data = (b"\n" if self._torn else b"") + b"".join(lines)
+        self.fence()
         try:
             written = os.write(self._fd, data)
             if written < len(data):
@@ -179,6 +201,10 @@ class EventLog:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - half)
                 self._torn = not _ends_whole(self._fd)
+
+
+def _free() -> None:
+    """Nobody else is there."""
 
 
 def _guarded(data: dict[str, Any]) -> dict[str, Any]:

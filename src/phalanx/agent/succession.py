@@ -1,0 +1,108 @@
+"""What an agent does when its lead is silent: ends a frozen one of its own, asks others, or takes over itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from phalanx.decide.quorum import LEASE, patience, turn
+from phalanx.records.leadfile import Rule
+
+
+class Carrying(Protocol):
+    """The part of `Carrier` that is asked."""
+
+    #: Where a lead of this host answers: `host:port`.
+    address: str
+
+    @property
+    def carries(self) -> bool:
+        """Whether it keeps a lead alive now."""
+        ...
+
+    @property
+    def spent(self) -> bool:
+        """Whether it will start no lead any more."""
+        ...
+
+    def end_silent(self, epoch: int) -> None:
+        """Kill its lead, if that has answered in `epoch` or has had the time to start. Its successor is started."""
+        ...
+
+    def take_over(self, epoch: int) -> None:
+        """Start a lead of at least that epoch."""
+        ...
+
+
+class Succession:
+    """Asked at each failed try to reach the lead. Knows the line of hosts that may lead, and the run's `lead.json`."""
+
+    def __init__(
+        self,
+        carrier: Carrying,
+        *,
+        lead: str,
+        lease: float = LEASE,
+        turn_to: Callable[[str], None],
+        rule: Callable[[], Rule | None],
+        beat: Callable[[], float | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`lease`: until the lead tells. `turn_to` points the next request to another address; `rule` and `beat` read
+        `lead.json`.
+        """
+        self._lease = lease
+        self._carrier, self._turn_to, self._rule, self._beat = carrier, turn_to, rule, beat
+        self._clock = clock
+        self._lead = self._asked = lead
+        self._line: tuple[str, ...] = ()
+        self._tries = 0
+        self._first_beat: float | None = None
+
+    def learn(self, line: tuple[str, ...]) -> None:
+        """The newest line: addresses of agents that may lead, lowest host first."""
+        self._line = line or self._line
+
+    def lasts(self, lease: float) -> None:
+        """For so many seconds the lead may be silent."""
+        self._lease = lease
+
+    def answered(self) -> None:
+        """The lead is there."""
+        if self._tries or self._asked != self._lead:
+            self._lead, self._tries, self._first_beat = self._asked, 0, None
+
+    def silent(self, seconds: float, epoch: int) -> bool:
+        """A try has failed, so long after the last answer of a lead of `epoch`. False: nobody is left to wait for."""
+        if seconds < self._lease:
+            return True
+        if self._carrier.carries:
+            self._ask(self._carrier.address)
+            self._carrier.end_silent(epoch)
+            return True
+        rule, beat, own = self._rule(), self._beat(), self._carrier.address
+        if self._first_beat is None:
+            self._first_beat = beat
+        newer = rule is not None and rule.epoch > epoch
+        lives = beat is not None and beat != self._first_beat
+        if lives and not newer and seconds >= 2 * self._lease:
+            return False  # it lives, and we are cut off: by now it has given us up
+        due = turn(self._line, own, self._lead, lease=self._lease)
+        if due is not None and seconds >= due and rule is not None and not lives and not self._carrier.spent:
+            self._carrier.take_over(max(epoch, rule.epoch) + 1)
+            self._ask(own)
+            return True
+        self._ask_another(rule)
+        return seconds < patience(self._line, own, self._lead, lease=self._lease)
+
+    def _ask_another(self, rule: Rule | None) -> None:
+        """By turns: who leads by the run's folder, then all who may, then the old address again."""
+        where = [rule.address] if rule is not None else []
+        places = list(dict.fromkeys([*where, *self._line, self._lead]))
+        self._ask(places[self._tries % len(places)])
+        self._tries += 1
+
+    def _ask(self, address: str) -> None:
+        self._asked = address
+        self._turn_to(address)
