@@ -70,6 +70,7 @@ async def test_a_replaced_lead_dismisses_nobody_and_ends_as_deposed(folder: RunF
     keeper = Keeper(folder.path)
     lead = Lead(outline(), run=folder.run, epoch=1, records=keeper, clock=lambda: DAWN)
     over = asyncio.ensure_future(lead.run_until_ended())
+    await asyncio.sleep(0)  # it has said that the run has started
     about = Host(id=0, name="n0", address="10.0.0.1", ports=tuple(range(20000, 20008)))
     lead.join(Join(version=VERSION, run=folder.run, instance="i", host=about, pid=1))
     await lead.settle()
