@@ -26,6 +26,7 @@ from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
 from phalanx.protocol.signing import RefusedError, RunKey
 from phalanx.protocol.transport import LeadSilentError
+from phalanx.records import scribe
 from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import Rule, read_rule
 from phalanx.records.reader import read_records
@@ -103,6 +104,12 @@ class Town(World):
         self.seat, self.beating = address, True
         self.places = {address: self.asgi}
         self.taken.append((address, self.now()))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with other work is no disk that hangs."""
+    monkeypatch.setattr(scribe, "SETTLE", 30.0)
 
 
 def running(state) -> bool:
