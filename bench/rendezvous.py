@@ -36,6 +36,7 @@ from phalanx.lead.main import LeadConfig  # noqa: E402 - as above
 from phalanx.names import TaskId  # noqa: E402 - as above
 from phalanx.plan.host import Host  # noqa: E402 - as above
 from phalanx.plan.outline import Outline, Role, Strategy  # noqa: E402 - as above
+from phalanx.plan.policies import Policies, Preflight  # noqa: E402 - as above
 from phalanx.protocol.client import LeadClient  # noqa: E402 - as above
 from phalanx.protocol.messages import VERSION, Join, Order, StartTask, encode  # noqa: E402 - as above
 from phalanx.protocol.people import LeadUnreachableError, state, stop  # noqa: E402 - as above
@@ -254,6 +255,7 @@ def measure(hosts: int, processes: int, profile: str) -> tuple[dict[str, float],
         strategy=Strategy.MWMS,
         cwd="/work",
         hosts=hosts,
+        policies=Policies(preflight=Preflight(on=False)),  # hosts that are words only have nothing to look at
     )
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
