@@ -195,6 +195,20 @@ class TaskAwake(TaskEvent):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskLeaves(TaskEvent):
+    """Asked to end, it leaves before its next step, as agreed with `peers` others where it has any."""
+
+    #: Steps of this attempt that are done.
+    step: int
+    peers: int = 0
+    agreed: bool = True
+    #: Where it has saved what it had; empty: nothing besides its own checkpoints.
+    saved: str = ""
+    #: Why saving failed.
+    wrong: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TaskDone(TaskEvent):
     """Its program has come to its end, and the process is still there: a thread, an exit handler, a child."""
 

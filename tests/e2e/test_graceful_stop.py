@@ -38,10 +38,9 @@ model.fit(data, steps_per_epoch=20, epochs=5000, verbose=2,
 def left_after(here) -> dict[str, tuple[int, str]]:
     """Task → the last step of its first generation, and what it saved there."""
     found = {}
-    for note in here.events("noted"):
-        said = re.search(r"leaves after step (\d+), as all 2 have agreed; (.+)", note["message"])
-        if said:
-            found.setdefault(note["task"], (int(said[1]), said[2]))
+    for left in here.events("task-leaves"):
+        if left["agreed"] and left["peers"] == 1 and left["generation"] == 1:
+            found[left["task"]] = (left["step"], left.get("saved", ""))
     return found
 
 
@@ -146,6 +145,6 @@ def test_a_keras_3_fit_saves_and_leaves_when_it_is_stopped(here):
     assert launcher.wait(timeout=60) == 4
     [exited] = here.events("task-exited")
     assert exited.get("code") == 143
-    notes = [note["message"] for note in here.events("noted")]
-    assert any("leaves after step" in note and "saved" in note for note in notes), notes
+    [left] = here.events("task-leaves")
+    assert left["saved"]
     assert saved["path"].startswith(str(here.folder))

@@ -108,7 +108,7 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
     for number, check in enumerate(job.preflight.ignore):
         if check not in CHECKS:
             near = nearest(check, CHECKS)
-            meant = f"did you mean {near}?" if near else "docs/reference/preflight.md lists them"
+            meant = f"did you mean {near}?" if near else f"there are {', '.join(CHECKS)}"
             yield ("preflight", "ignore", number), f"no check {check!r}; {meant}"
 
 
