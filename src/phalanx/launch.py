@@ -25,12 +25,16 @@ from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
 from phalanx.records.index import Entry, Index
-from phalanx.records.reader import read_plan
+from phalanx.records.reader import read_plan, read_state
 from phalanx.script.imports import imports_of
-from phalanx.states import RunState
+from phalanx.states import RunPhase, RunState
 
 #: Seconds that agents have to leave once their run has ended.
 PATIENCE = 5.0
+
+
+#: Seconds that a detached run is watched while it starts, and between two looks.
+START, LOOK = 60.0, 0.05
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +116,17 @@ def _start(
         key=key.hex(),
     )
     return Launched(entry=entry, folder=folder, started=started, grace=outline.policies.grace.stop)
+
+
+def settled(launched: Launched) -> RunState:
+    """Wait until its tasks have started or it has ended, at most a minute: for who leaves it alone then."""
+    deadline = time.monotonic() + START
+    while True:
+        state = read_state(launched.folder)
+        early = state.phase in (RunPhase.JOINING, RunPhase.STARTING)
+        if not early or launched.started.broken() or time.monotonic() > deadline:
+            return state
+        time.sleep(LOOK)
 
 
 def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

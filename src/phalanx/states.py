@@ -355,7 +355,11 @@ def _noted(state: RunState, event: ev.Noted) -> RunState:
 
 
 def _run_ended(state: RunState, event: ev.RunEnded) -> RunState:
-    return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event)
+    tasks = {
+        name: dataclasses.replace(task, phase=TaskPhase.ENDED) if task.phase is TaskPhase.WAITING else task
+        for name, task in state.tasks.items()
+    }
+    return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event, tasks=tasks)
 
 
 #: What each event does to the state; the first whose type fits.

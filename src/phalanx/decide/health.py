@@ -11,7 +11,7 @@ from phalanx.plan.policies import Health
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
-#: Seconds in state T after which nobody is about to continue it: a terminal's Ctrl-Z, a debugger that looks and lets go.
+#: Seconds in state T after which nobody is about to continue it, as a debugger does that looks and lets go.
 STOPPED = 1.5
 
 #: Seconds of silence that are too many for a task of TensorFlow's where the job says nothing.

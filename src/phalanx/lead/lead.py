@@ -194,7 +194,7 @@ class Lead:
         if not elastic.fewest <= workers <= elastic.most:
             raise InputError(
                 f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
-                hint="say --min-workers and --max-workers (roles.worker.min, max) when you start it",
+                hint="the range is fixed when a run starts: --min-workers, --max-workers",
             )
         self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
 

@@ -117,7 +117,7 @@ def _task(event: ev.TaskEvent, state: RunState) -> str:
     return f"{event.task} {_life(event, state)}"
 
 
-def _life(event: ev.TaskEvent, state: RunState) -> str:  # noqa: C901, PLR0911, PLR0912 - a table of events
+def _life(event: ev.TaskEvent, state: RunState) -> str:  # noqa: C901, PLR0911 - a table of events
     match event:
         case ev.TaskStepped():
             return f"is at {_step(event, event.step, state)}" if event.step > 1 else "has done its first step"
