@@ -60,8 +60,8 @@ class MemoryRecords:
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         self.report = state
 
-    def flush(self) -> bool:
-        return True
+    async def settle(self) -> None:
+        return
 
 
 class AppTransport:
@@ -163,7 +163,15 @@ class SimulatedAgent:
             ports=self.ports,
         )
         join = Join(version=VERSION, run=world.run, instance=f"{instance}{number}", host=host, pid=1000 + number)
-        self.link = Link(client, join, self._obey, patience=10.0, clock=lambda: asyncio.get_running_loop().time())
+        self.ahead = 0.0  # how far its wall clock is wrong
+        self.link = Link(
+            client,
+            join,
+            self._obey,
+            patience=10.0,
+            clock=lambda: asyncio.get_running_loop().time(),
+            wall=self.wall,
+        )
         self.tasks: dict[TaskId, tuple[int, int]] = {}  # generation and attempt of what runs
         self.dead = False
         self.deaf = False  # takes no notice of TERM, as an MWMS worker
@@ -175,12 +183,17 @@ class SimulatedAgent:
         self.late = 0.0
         self.running: asyncio.Task[None] | None = None
 
+    def wall(self) -> float:
+        return virtual_clock() + self.ahead
+
     def start(self) -> None:
         self.running = asyncio.ensure_future(self.link.run())
 
     def die(self) -> None:
         """kill -9: no word more."""
         self.dead = True
+        if self.running is not None:
+            self.running.add_done_callback(_forget)
         self.transport.break_off()
 
     def exit(
@@ -191,7 +204,7 @@ class SimulatedAgent:
         generation, attempt = self.tasks.pop(task)
         self.link.say(
             ev.TaskExited(
-                time=virtual_clock(),
+                time=self.wall(),
                 task=task,
                 host=self.number,
                 generation=generation,
@@ -213,7 +226,7 @@ class SimulatedAgent:
 
     def says(self, kind: type[ev.TaskEvent], task: TaskId, **more: object) -> None:
         """A task's own word: a step, a checkpoint."""
-        self.link.say(kind(time=virtual_clock(), **self.about(task), **more))
+        self.link.say(kind(time=self.wall(), **self.about(task), **more))
 
     def _obey(self, order: Order) -> None:
         self.orders.append(order)
@@ -238,9 +251,9 @@ class SimulatedAgent:
                     continue
                 self.tasks[task.id] = (order.generation, task.attempt)
                 about = self.about(task.id)
-                self.link.say(ev.TaskStarted(time=virtual_clock(), **about, pid=1))
+                self.link.say(ev.TaskStarted(time=self.wall(), **about, pid=1))
                 if task.port and not self.mute:
-                    self.link.say(ev.TaskListening(time=virtual_clock(), **about, port=task.port))
+                    self.link.say(ev.TaskListening(time=self.wall(), **about, port=task.port))
         elif order.kind == "stop":
             self._told |= set(order.ids)
             for task in order.ids:
@@ -257,9 +270,13 @@ class World:
         self.run, self.key = run, RunKey.new()
         self.records = MemoryRecords()
         self.lead = Lead(outline, run=run, epoch=1, records=self.records, clock=virtual_clock)
-        self.asgi = App(self.lead, self.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
+        self.serve()
         self.agents = [SimulatedAgent(self, number) for number in range(outline.hosts)]
         self.leading: asyncio.Task[RunState] | None = None
+
+    def serve(self) -> None:
+        """Answer for the lead that there is now; agents started later find it."""
+        self.asgi = App(self.lead, self.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
 
     def start(self) -> asyncio.Task[RunState]:
         for agent in self.agents:

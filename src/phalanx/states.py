@@ -260,7 +260,8 @@ def _task(state: RunState, event: ev.TaskEvent) -> RunState:
         state, changed = _progress(state, changed, event)
     tasks = {**state.tasks, task.id: changed}
     phase = state.phase
-    if phase is RunPhase.STARTING and all(t.phase is not TaskPhase.WAITING for t in tasks.values()):
+    # From the end: tasks start from the beginning, so one that waits is found at once, among ten thousand too.
+    if phase is RunPhase.STARTING and all(t.phase is not TaskPhase.WAITING for t in reversed(tasks.values())):
         phase = RunPhase.RUNNING
     return dataclasses.replace(state, phase=phase, tasks=tasks)
 

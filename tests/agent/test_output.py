@@ -185,7 +185,7 @@ async def test_a_full_disk_drops_output_tells_once_and_goes_on_when_there_is_roo
         await asyncio.sleep(0.001)
     os.close(write)
     await capture.done.wait()
-    assert log.read_bytes() == b"back\n"
+    assert log.read_text() == "[phalanx: 30 bytes of output are missing here: No space left on device]\nback\n"
     assert [(trouble.dropped, trouble.over) for trouble in told[1:]] == [(30, True)]
     assert capture.last_line.endswith("back")
     with TimeIndex(log) as index:
@@ -226,10 +226,51 @@ async def test_a_log_emptied_to_make_room_starts_a_new_index(log):
     os.close(write)
     await capture.done.wait()
     with TimeIndex(log) as index:
-        (line,) = index.lines()
-        assert (line.data, line.time) == (b"new\n", index.time_at(0))
-        assert line.time > 0
+        told, line = index.lines()
+        assert told.data.startswith(b"[phalanx: 4 bytes of output are missing here")
+        assert (line.data, line.time) == (b"new\n", index.time_at(line.offset))
+        assert told.time > 0
         assert index.gaps() == ((0, 4),)
+
+
+async def test_a_line_of_ours_tells_what_is_missing_and_stands_alone(log):
+    """A soak run lost one line to a full disk, and nothing in the log said so."""
+    read, write = os.pipe()
+    told = []
+    capture = Capture(read, log, on_trouble=told.append)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        os.write(write, b"epoch 1: lost\n")
+        while not capture.dropped:
+            await asyncio.sleep(0.001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    os.write(write, b"epoch 2: kept\n")
+    os.close(write)
+    await capture.done.wait()
+    marker = "[phalanx: 4 bytes of output are missing here: File too large]"
+    assert log.read_text() == f"epoch 1: l\n{marker}\nepoch 2: kept\n"
+    assert [(trouble.over, trouble.dropped) for trouble in told] == [(False, 4), (True, 4)]
+    with TimeIndex(log) as index:
+        assert index.gaps() == ((10, 4),)
+        assert all(line.time for line in index.lines())
+
+
+async def test_what_is_missing_at_the_end_is_told_as_soon_as_there_is_room(log):
+    read, write = os.pipe()
+    capture = Capture(read, log)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
+    try:
+        os.write(write, b"half a line\n")
+        while not capture.dropped:
+            await asyncio.sleep(0.001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    os.close(write)
+    await capture.done.wait()
+    assert log.read_text() == "half\n[phalanx: 8 bytes of output are missing here: File too large]\n"
 
 
 FLOOD = """

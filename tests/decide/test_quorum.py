@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from phalanx.decide.quorum import LEASE, TURN, gives_orders, patience, turn
+from phalanx.decide.quorum import LEASE, TURN, gives_orders, lease_for, patience, turn
 
 LINE = ("a:1", "b:1", "c:1")
 
@@ -15,6 +15,14 @@ def test_the_lowest_host_but_the_silent_leads_own_has_the_first_turn():
     assert turn(LINE, "b:1", "a:1") == LEASE + TURN
     assert turn(LINE, "c:1", "a:1") == LEASE + 2 * TURN
     assert turn(LINE, "a:1", "b:1") == LEASE + TURN
+
+
+@pytest.mark.parametrize("hosts", [1, 2_000, 10_000, 1_000_000])
+def test_all_turns_come_after_the_lease_which_grows_with_the_hosts(hosts):
+    lease = lease_for(hosts)
+    assert LEASE <= lease <= 60
+    assert turn(LINE, "b:1", "a:1", lease=lease) == lease + TURN
+    assert patience(LINE, "b:1", "a:1", lease=lease) > turn(LINE, "c:1", "a:1", lease=lease) > lease
 
 
 @pytest.mark.parametrize("own", ["a:1", "d:1"])

@@ -141,6 +141,7 @@ async def test_a_frozen_lead_is_ended_by_its_own_host_before_another_has_its_tur
 
     town.beat()
     town.beating = False
+    town.leading.cancel()
     town.places = {town.seat: frozen}
     for agent in town.agents:
         agent.transport.lose_lead()
@@ -152,6 +153,37 @@ async def test_a_frozen_lead_is_ended_by_its_own_host_before_another_has_its_tur
     await asyncio.sleep(30)
     assert not town.said(ev.HostLost)
     assert town.lead.state.generation == 1
+
+
+@pytest.mark.looptime
+async def test_with_many_hosts_the_turns_come_after_the_longer_lease_that_the_lead_has_told():
+    town = Town(3)
+    town.lead._lease.seconds = 40.0
+    town.start()
+    await town.until(running)
+    asked = town.agents[1].transport.requests
+    await asyncio.sleep(60)
+    assert town.agents[1].transport.requests - asked < 10  # a poll of 12 s is not broken off
+    assert town.lead.state.epoch == 1
+    begun = town.now()
+    town.host_is_lost(0)
+    await asyncio.sleep(25)
+    assert town.taken == []
+    await town.until(lambda state: state.epoch == 2)
+    assert [address for address, _ in town.taken] == ["n1:1"]
+    assert town.taken[0][1] - begun == pytest.approx(40 + TURN, abs=13)  # it had last heard of it before
+
+
+@pytest.mark.looptime
+async def test_agents_that_no_lead_has_answered_yet_try_for_a_minute_and_no_longer():
+    town = Town(2)
+    town.seat, town.places = "elsewhere:1", {}
+    for agent in town.agents:
+        agent.transport.lose_lead()
+    begun = town.now()
+    ends = await asyncio.gather(*(agent.link.run() for agent in town.agents), return_exceptions=True)
+    assert all(isinstance(end, LeadGoneError) for end in ends)
+    assert town.now() - begun == pytest.approx(60, abs=1)
 
 
 @pytest.mark.looptime
@@ -220,6 +252,7 @@ class Reign(RuleBasedStateMachine):
         _, keeper, _ = lead
         if keeper in self.living and len(self.living) > 1:
             self.living.remove(keeper)
+            keeper._writing.close(5)
             keeper._log.abandon()  # the kernel closes what it had open
 
     @rule(lead=leads, host=st.integers(0, 2))
@@ -247,9 +280,15 @@ class Reign(RuleBasedStateMachine):
             return
         if lead is self.newest:
             lead._say(ev.Noted(time=self.now, message="hello"))
+            asyncio.run(lead.settle())
         else:
             with pytest.raises(DeposedError):
-                lead._say(ev.Noted(time=self.now, message="too late"))
+                self.says_too_late(lead)
+
+    def says_too_late(self, lead):
+        """It may learn that from its thread only: before an answer goes out, and at its next word."""
+        lead._say(ev.Noted(time=self.now, message="too late"))
+        asyncio.run(lead.settle())
 
     @invariant()
     def epochs_only_rise(self):

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from phalanx.events import RunEnded
-from phalanx.lead.lead import DeposedError
+from phalanx.lead.deposed import DeposedError
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import Poll, encode
 from phalanx.protocol.signing import SIGNATURE, TOLERANCE, Gate, RefusedError, RunKey, sign_answer, sign_request

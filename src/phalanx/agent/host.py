@@ -22,7 +22,7 @@ from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, refusal, stand_by
 from phalanx.agent.succession import Succession
 from phalanx.agent.tasks import Tasks
-from phalanx.decide.quorum import LEASE
+from phalanx.decide.quorum import lease_for
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.events import Event, StopRequested
 from phalanx.plan.host import Host
@@ -100,14 +100,16 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         ports_after=_Ports(holder, ports[serving:], serving).after,
         preflight=preflight,
     )
+    lease = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1))
     succession = Succession(
         carrier,
         lead=config["lead"],
+        lease=lease,
         turn_to=transport.turn_to,
         rule=lambda: read_rule(run_folder),
         beat=lambda: last_beat(run_folder),
     )
-    link = Link(client, join, tasks.obey, patience=LEASE, succession=succession)
+    link = Link(client, join, tasks.obey, patience=lease, succession=succession)
     tasks.attach(link)
     if config["attached"]:
         _watch_launcher(link)

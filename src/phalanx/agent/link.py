@@ -11,6 +11,7 @@ from typing import Any
 from phalanx.agent.outbox import Outbox
 from phalanx.agent.repeats import Repeats
 from phalanx.agent.succession import Succession
+from phalanx.decide.quorum import LEASE
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
@@ -21,8 +22,11 @@ from phalanx.protocol.transport import LeadSilentError
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
 
-#: Seconds one try may take: more than the long poll.
-TRY = 6.0
+#: Seconds that an agent tries to join: thousands may come at once, and the lead's kernel lets them in one by one.
+_CROWD = 60.0
+
+#: The parts of the lease for which an agent lets a poll stay open, and which one try may take.
+_ASK, _TRY = 0.3, 0.6
 
 
 class LeadGoneError(ProtocolError):
@@ -48,12 +52,17 @@ class Link:
         *,
         patience: float,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
         succession: Succession | None = None,
     ) -> None:
-        """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins."""
+        """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins; a
+        lead may tell of more when it is joined. `wall` gives the events' time.
+        """
         self._client, self._join, self._obey = client, join, obey
         self._succession = succession
-        self._patience, self._clock = patience, clock
+        self._shortest = self._patience = self._lease = patience
+        self._clock, self._wall = clock, wall
+        self._joined = False
         self._outbox = Outbox()
         self._prepared = 0
         self._next_ports: tuple[int, ...] = ()
@@ -83,7 +92,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        self._learn((await self._retry(self._call_join)).line)
+        self._is_joined(await self._retry(self._call_join))
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -118,6 +127,7 @@ class Link:
             after=self._after,
             prepared=self._prepared,
             next_ports=self._next_ports,
+            wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )
         return await self._client.orders(poll)
 
@@ -127,7 +137,7 @@ class Link:
             if self._client.epoch == epoch:
                 joined = await self._retry(self._call_join)
                 self._after = 0
-                self._learn(joined.line)
+                self._is_joined(joined)
                 self._outbox.rewind(joined.taken)
                 if self._outbox.waiting:
                     self._news.set()
@@ -159,6 +169,7 @@ class Link:
             host=self._join.host.id,
             first=first,
             events=batch,
+            now=self._wall(),
             prepared=self._prepared,
             next_ports=self._next_ports,
         )
@@ -173,16 +184,27 @@ class Link:
         except (TimeoutError, ProtocolError):
             return
 
+    def _is_joined(self, joined: Joined) -> None:
+        self._joined = True
+        self._lease, self._patience = joined.lease, max(self._shortest, joined.lease)
+        if self._succession is not None:
+            self._succession.lasts(self._patience)
+        self._learn(joined.line)
+
     def _learn(self, line: tuple[str, ...]) -> None:
         if self._succession is not None:
             self._succession.learn(line)
+
+    def _left(self) -> float:
+        """Seconds until the lead's silence has lasted for too long."""
+        return self._answered + self._patience - self._clock()
 
     async def _retry(self, call: Callable[[], Any]) -> Any:
         while True:
             epoch, begun = self._client.epoch, self._clock()
             # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.
-            left = self._answered + self._patience - begun
-            bound = min(TRY, left) if left > RETRY else TRY
+            left, longest = self._left(), _TRY * self._patience
+            bound = min(longest, left) if left > RETRY else min(longest, _TRY * LEASE)
             try:
                 async with asyncio.timeout(bound):
                     answer = await call()
@@ -205,6 +227,8 @@ class Link:
 
     def _may_come(self, silent: float) -> bool:
         """Whether there is a lead to wait for, after so many seconds of silence."""
-        if self._succession is not None:
-            return self._succession.silent(silent, self._client.epoch)
-        return silent <= self._patience
+        if self._succession is not None and self._succession.silent(silent, self._client.epoch):
+            return True
+        if not self._joined:
+            return silent <= _CROWD
+        return self._succession is None and silent <= self._patience

@@ -50,7 +50,8 @@ class Capture:
     """Copies one stream to a file and notes when each piece came, in `<file>.idx` (see records.timeindex).
 
     Reads inside the running event loop until every writer has closed the stream. Nothing is lost while the disk takes
-    it; when it does not, what comes is dropped and counted, the gap goes into the index, and the task is not held up.
+    it; when it does not, what comes is dropped and counted, and the task is not held up. Once the disk takes the log
+    again, a line of ours stands where something is missing, and the index knows the gap.
     """
 
     def __init__(
@@ -182,18 +183,22 @@ class _Log:
         self._waiting = bytearray()  # records that are not in the index yet
         self._noted: tuple[int, int] | None = None  # the newest of them: offset, time
         self._missing = 0
+        self._whole = True  # the file ends with a whole line
         self._troubled = False
         self._last_errno = 0
         self._opened()
 
     def write(self, data: bytes, now: int) -> int:
         """Append; the number of bytes that had to be dropped."""
+        if self._troubled:
+            self._resume(now)
+        written = 0
         if not self._troubled:
             self._note(now)  # before the data: a reader never finds bytes without a time
-        written = self._append(data)
-        if written and self._troubled:
-            self._resume(now)
+            written = self._append(data)
         self.offset += written
+        if written:
+            self._whole = data[written - 1 : written] == b"\n"
         lost = len(data) - written
         if lost:
             self._missing += lost
@@ -204,6 +209,8 @@ class _Log:
         if self._missing:
             self._opened()
             self._waiting += gap(self.offset, self._missing)
+            self._flush_index()
+            self._mark()
         self._flush_index()
         self._let_go()
 
@@ -247,11 +254,31 @@ class _Log:
         self._file = self._index = None
 
     def _resume(self, now: int) -> None:
-        self._waiting += gap(self.offset, self._missing)
+        """Go on where the disk takes the log again: the gap first, then a line that tells of it, then what comes."""
+        begun = len(self._waiting)
+        self._opened()
+        self._waiting += gap(self.offset, self._missing) + record(self.offset, now)
+        if not self._mark():
+            del self._waiting[begun:]
+            return
         self._noted = None
-        self._note(now)
         self._report(over=True)
         self._missing = 0
+
+    def _mark(self) -> bool:
+        """Say in the log what is missing at this place, on a line of its own or not at all."""
+        if not self._opened():
+            return False
+        start, wrong = self.offset, os.strerror(self._last_errno)
+        line = f"[phalanx: {self._missing:,} bytes of output are missing here: {wrong}]\n".encode()
+        line = line if self._whole or not start else b"\n" + line
+        written = self._append(line)
+        if written < len(line):
+            with contextlib.suppress(OSError):
+                os.truncate(self._path, start)
+            return False
+        self.offset, self._whole = start + written, True
+        return True
 
     def _note(self, now: int) -> None:
         if self._noted is not None:

@@ -43,12 +43,16 @@ class Succession:
         carrier: Carrying,
         *,
         lead: str,
+        lease: float = LEASE,
         turn_to: Callable[[str], None],
         rule: Callable[[], Rule | None],
         beat: Callable[[], float | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`turn_to` points the next request to another address; `rule` and `beat` read `lead.json`."""
+        """`lease`: until the lead tells. `turn_to` points the next request to another address; `rule` and `beat` read
+        `lead.json`.
+        """
+        self._lease = lease
         self._carrier, self._turn_to, self._rule, self._beat = carrier, turn_to, rule, beat
         self._clock = clock
         self._lead = self._asked = lead
@@ -60,6 +64,10 @@ class Succession:
         """The newest line: addresses of agents that may lead, lowest host first."""
         self._line = line or self._line
 
+    def lasts(self, lease: float) -> None:
+        """For so many seconds the lead may be silent."""
+        self._lease = lease
+
     def answered(self) -> None:
         """The lead is there."""
         if self._tries or self._asked != self._lead:
@@ -67,7 +75,7 @@ class Succession:
 
     def silent(self, seconds: float, epoch: int) -> bool:
         """A try has failed, so long after the last answer of a lead of `epoch`. False: nobody is left to wait for."""
-        if seconds < LEASE:
+        if seconds < self._lease:
             return True
         if self._carrier.carries:
             self._ask(self._carrier.address)
@@ -78,15 +86,15 @@ class Succession:
             self._first_beat = beat
         newer = rule is not None and rule.epoch > epoch
         lives = beat is not None and beat != self._first_beat
-        if lives and not newer and seconds >= 2 * LEASE:
+        if lives and not newer and seconds >= 2 * self._lease:
             return False  # it lives, and we are cut off: by now it has given us up
-        due = turn(self._line, own, self._lead)
+        due = turn(self._line, own, self._lead, lease=self._lease)
         if due is not None and seconds >= due and rule is not None and not lives and not self._carrier.spent:
             self._carrier.take_over(max(epoch, rule.epoch) + 1)
             self._ask(own)
             return True
         self._ask_another(rule)
-        return seconds < patience(self._line, own, self._lead)
+        return seconds < patience(self._line, own, self._lead, lease=self._lease)
 
     def _ask_another(self, rule: Rule | None) -> None:
         """By turns: who leads by the run's folder, then all who may, then the old address again."""

@@ -21,7 +21,7 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
     victims failed and a task had left early with exit 0, that one is the suspect: its peers waited for it in a
     collective (facts §3, R60).
     """
-    lost = sorted((host for host in state.hosts.values() if lost_now(state, host)), key=lambda host: host.id)
+    lost = lost_now(state)
     failed = sorted(
         (task for task in fallen(state) if task.phase is not TaskPhase.LOST),
         key=lambda task: (task.ended or now, task.id),
@@ -44,10 +44,12 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
     return _named(state, first, now)
 
 
-def lost_now(state: RunState, host: HostState) -> bool:
-    """Whether the host was lost while this generation ran on it."""
-    used = any(task.host == host.id for task in state.tasks.values())
-    return used and host.lost_at is not None and host.lost_at >= (state.bound or 0.0)
+def lost_now(state: RunState) -> list[HostState]:
+    """The hosts that were lost while this generation ran on them, by id."""
+    since = state.bound or 0.0
+    lost = [host for host in state.hosts.values() if host.lost_at is not None and host.lost_at >= since]
+    used = {task.host for task in state.tasks.values()} if lost else set()
+    return sorted((host for host in lost if host.id in used), key=lambda host: host.id)
 
 
 def is_own(task: TaskState) -> bool:

@@ -92,8 +92,7 @@ def _leader_won(state: RunState, now: float) -> Say | None:
 
 
 def _failed(state: RunState) -> bool:
-    lost = any(lost_now(state, host) for host in state.hosts.values())
-    return state.culprit is not None or lost or bool(fallen(state))
+    return state.culprit is not None or bool(lost_now(state)) or bool(fallen(state))
 
 
 def _stopped(state: RunState, stop: ev.StopRequested, policies: Policies, now: float) -> tuple[Action, ...]:

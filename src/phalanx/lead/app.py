@@ -63,11 +63,15 @@ class App:
 
     async def _join(self, request: Request, body: bytes) -> Any:
         del request
-        return self._lead.join(decode(Join, body))
+        joined = self._lead.join(decode(Join, body))
+        await self._lead.settle()
+        return joined
 
     async def _events(self, request: Request, body: bytes) -> Any:
         del request
-        return self._lead.report(decode(Report, body))
+        taken = self._lead.report(decode(Report, body))
+        await self._lead.settle()
+        return taken
 
     async def _orders(self, request: Request, body: bytes) -> Any:
         """Answers the poll, and notices when the agent hangs up: a killed one is known long before its lease ends."""

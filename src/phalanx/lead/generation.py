@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 
@@ -29,11 +30,13 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
-def prepare_orders(plan: Plan, line: tuple[str, ...] = (), *, look: bool = True) -> dict[int, Order]:
-    """By host: its tasks, the cluster text once, the `line` of those who may lead, and with `look` what to look at
-    before they start.
+def prepare_orders(
+    plan: Plan, only: int | None = None, *, line: tuple[str, ...] = (), look: bool = True
+) -> dict[int, Order]:
+    """By host, or for one host only: its tasks, the cluster text once, the `line` of those who may lead, and with
+    `look` what to look at before they start.
     """
-    head = pack(plan.head) if plan.head else ""
+    head = _packed(plan.head)
     checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
     return {
         host: Order(
@@ -49,7 +52,14 @@ def prepare_orders(plan: Plan, line: tuple[str, ...] = (), *, look: bool = True)
             line=line,
         )
         for host, tasks in _by_host(plan).items()
+        if only in (None, host)
     }
+
+
+@functools.lru_cache(maxsize=1)
+def _packed(head: str) -> str:
+    """Once a generation, and not once for each agent that joins a new lead."""
+    return pack(head) if head else ""
 
 
 def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> tuple[tuple[int, Order], ...]:

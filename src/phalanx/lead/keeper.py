@@ -1,6 +1,8 @@
 """The run folder as a lead writes it: events as they come, the plan of each generation, the report at the end.
 
-Nothing here raises for a full disk: the run goes on, and what could not be written is tried again.
+Nothing here raises for a full disk, or waits for a slow one: the run goes on, and what could not be written is tried
+again. The thread that writes looks at `lead.json` right before each write. Where another lead has claimed the run it
+never writes again, and every word after that raises DeposedError.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from phalanx.errors import PlaceError
 from phalanx.events import Record
@@ -21,18 +25,19 @@ from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import BEAT, LeadFile, Rule, last_beat, read_rule
 from phalanx.records.past import Past, read_past
 from phalanx.records.report import build_report
+from phalanx.records.scribe import Scribe
 from phalanx.records.writer import EventLog, HeldError, write_atomic
 from phalanx.states import RunState
 
-#: Seconds for which a lead that has ended still tries to write what the disk refuses.
-PATIENCE = 5.0
+#: Seconds without any progress for which a lead that has ended still tries to write what is left.
+PATIENCE = 10.0
 
 #: Seconds for which a lead that holds the records is watched for a sign of life.
 WATCH = 3 * BEAT
 
 
 class Keeper:
-    """Implements `lead.Records` on a disk."""
+    """Implements `lead.records.Records` on a disk."""
 
     def __init__(self, folder: Path, *, epoch: int = 1, address: str = "", watch: float = WATCH) -> None:
         """Claims the run's folder for a lead of that epoch, or the next one that is free; `epoch` then says which.
@@ -41,7 +46,8 @@ class Keeper:
         that does not (it is frozen, or its host is gone) is fenced off: it sees `lead.json` before it writes again.
         """
         self._folder = RunFolder(folder)
-        self._late: dict[Path, str] = {}  # texts that the disk has not taken yet
+        self._scribe: Scribe | None = None  # begins with the first word
+        self._newest: dict[Path, object] = {}  # by file: whose text it is to hold
         before = read_rule(self._folder)
         self.epoch = max(epoch, before.epoch + 1 if before else 0)
         try:
@@ -51,6 +57,7 @@ class Keeper:
                 raise DeposedError(f"{self._folder.run} has a lead that lives: {held}") from held
             self._log = EventLog(self._folder.events, alone=False)
         self._claim = LeadFile(self._folder, Rule(epoch=self.epoch, address=address, pid=os.getpid()))
+        self._log.fence = self._claim.check
 
     def _beats(self, seconds: float) -> bool:
         first, until = last_beat(self._folder), time.monotonic() + seconds
@@ -61,7 +68,7 @@ class Keeper:
         return False
 
     def holds(self) -> bool:
-        """Whether this lead still rules. Touches its file, for those who ask whether it lives."""
+        """Whether this lead still rules. Touches its file, for those who ask whether it lives. Waits for the disk."""
         if not self._claim.holds():
             return False
         self._claim.beat()
@@ -74,49 +81,54 @@ class Keeper:
     def append(self, record: Record) -> None:
         """One line; a full disk delays it and loses nothing that memory can hold."""
         self._check()
-        self._log.append(record)
+        self._writing.put(record)
 
     def write_plan(self, plan: Plan) -> None:
         """`plan.json`, whole or not at all."""
-        self._check()
-        self._put(self._folder.plan, json.dumps({"version": VERSION, **to_wire(plan)}, indent=1) + "\n")
+        self._put(self._folder.plan, lambda: {"version": VERSION, **to_wire(plan)})
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         """`report.json`, whole or not at all."""
-        self._check()
-        report = build_report(state, plan, self._folder)
-        self._put(self._folder.report, json.dumps(report.to_json(), indent=1) + "\n")
+        self._put(self._folder.report, lambda: build_report(state, plan, self._folder).to_json())
 
-    def flush(self) -> bool:
-        """Try again what the disk refused. True where nothing waits any more."""
-        for path, text in list(self._late.items()):
-            self._put(path, text)
-        return self._log.flush() and not self._late
+    async def settle(self) -> None:
+        """Until all of it is written, or the disk is too slow to be waited for."""
+        await self._writing.settle()
+        self._check()
 
     def close(self) -> None:
-        """Try for some seconds what still waits, and give the lock back. A lead that was deposed writes nothing."""
-        if not self._claim.holds():
-            self._log.abandon()
-            self._claim.close()
-            return
-        until = time.monotonic() + PATIENCE
-        while not self.flush() and time.monotonic() < until:
-            time.sleep(0.2)
-        for path in self._late:
-            sys.stderr.write(f"{path} could not be written: the disk is full or gone\n")
-        self._log.close()
+        """Wait while the disk takes something, and give the lock back. A lead that was deposed writes nothing."""
+        if not self._writing.close(PATIENCE):
+            sys.stderr.write(f"records of {self._folder.path} could not be written: the disk is full, slow or gone\n")
+            return  # the thread still holds the files
         self._claim.close()
 
     def _check(self) -> None:
-        if not self._claim.holds():
+        if self._writing.fenced:
             raise DeposedError(f"a lead after epoch {self.epoch} writes the records now")
 
-    def _put(self, path: Path, text: str) -> None:
-        try:
-            write_atomic(path, text)
-        except PlaceError:
-            self._late[path] = text
-        else:
-            self._late.pop(path, None)
-        if not path.parent.is_dir():  # somebody took the folder away: nothing is waited for
-            self._late.pop(path, None)
+    @property
+    def _writing(self) -> Scribe:
+        if self._scribe is None:
+            self._scribe = Scribe(self._log)
+        return self._scribe
+
+    def _put(self, path: Path, made: Callable[[], dict[str, Any]]) -> None:
+        """A text that a newer one replaces is not tried again."""
+        self._check()
+        mine = self._newest[path] = object()
+        text = ""
+
+        def written() -> bool:
+            nonlocal text
+            if self._newest[path] is not mine:
+                return True
+            text = text or json.dumps(made(), indent=1) + "\n"
+            self._claim.check()
+            try:
+                write_atomic(path, text)
+            except PlaceError:
+                return not path.parent.is_dir()  # somebody took the folder away: nothing is waited for
+            return True
+
+        self._writing.write(written)

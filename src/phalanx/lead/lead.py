@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from phalanx import events as ev
 from phalanx.decide.elastic import can_start
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
-from phalanx.decide.quorum import LEASE, LINE
-from phalanx.errors import InputError, PhalanxError, PlaceError
+from phalanx.decide.quorum import LINE
+from phalanx.errors import PhalanxError, PlaceError
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders, task_orders
+from phalanx.lead.hostclock import on_our_clock
+from phalanx.lead.lease import Lease, ticks
 from phalanx.lead.mailbox import Mailbox
-from phalanx.lead.opening import joined_event, never_ran, started_event, unbound_events
+from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.records import Records
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
-from phalanx.plan.plan import Plan
-from phalanx.plan.size import resized
+from phalanx.plan.size import check_size, resized
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
@@ -30,31 +31,11 @@ from phalanx.records.past import Past
 from phalanx.states import RunPhase, RunState, fold
 from phalanx.taskstate import TaskPhase, TaskState
 
-#: Seconds an agent has to ask again after its open poll broke off.
+#: Seconds in which agents may come for their dismissal.
 PATIENCE = 2.0
 
 #: What an agent may put into the records; everything else is the lead's to say.
 _FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
-
-
-class Records(Protocol):
-    """Where a lead writes; the run folder in life, a list in tests."""
-
-    def append(self, record: ev.Record) -> None:
-        """Keep one event. Must not raise for a full disk. Raises DeposedError where another lead writes now."""
-        ...
-
-    def write_plan(self, plan: Plan) -> None:
-        """Keep the plan of the newest generation."""
-        ...
-
-    def write_report(self, state: RunState, plan: Plan | None) -> None:
-        """Keep the report of a run that has ended."""
-        ...
-
-    def flush(self) -> bool:
-        """Try again what a full disk has refused; whether nothing waits any more."""
-        ...
 
 
 class Lead:
@@ -81,7 +62,8 @@ class Lead:
         self._mailboxes: dict[int, Mailbox] = {}
         self._past = past
         #: Hosts that an earlier lead knew: until when their agents may join again.
-        self._awaited = {host.id: clock() + LEASE for host in past.state.hosts.values() if host.living}
+        self._lease = Lease(outline.hosts, clock())
+        self._awaited = {host.id: clock() + self._lease.seconds for host in past.state.hosts.values() if host.living}
         self._changed = asyncio.Event()
         self._went: set[int] = set()
         self._attempted: set[tuple[int, TaskId, int]] = set()
@@ -106,12 +88,11 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
-        host = message.host
-        known = self._mailboxes.get(host.id)
+        known = self._mailboxes.get(message.host.id)
         if known is None or known.join.instance != message.instance:
             self._know(message)
-        taken, line = self._mailboxes[host.id].taken, self._line()
-        return Joined(epoch=self.epoch, lease=LEASE, taken=taken, now=self._clock(), line=line)
+        taken, line = self._mailboxes[message.host.id].taken, self._line()
+        return Joined(epoch=self.epoch, lease=self._lease.seconds, taken=taken, now=self._clock(), line=line)
 
     def _know(self, message: Join) -> None:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
@@ -122,7 +103,7 @@ class Lead:
             raise RefusedError(f"host {host.id} has an agent already")
         if before is not None and not before.living and same:
             raise RefusedError(f"host {host.id} was given up: {before.lost}")
-        mailbox = self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=LEASE)
+        mailbox = self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=self._lease.seconds)
         if same:
             self._take_over(mailbox)
             return
@@ -137,8 +118,8 @@ class Lead:
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            orders = prepare_orders(self.plan, self._line())
-            for order in ([orders[host]] if host in orders else []) + stop_orders(self.state, host):
+            orders = prepare_orders(self.plan, host, line=self._line())
+            for order in [*orders.values(), *stop_orders(self.state, host)]:
                 mailbox.put(order)
         self._changed.set()
 
@@ -147,17 +128,29 @@ class Lead:
         mailbox = self._mailbox(message.host, message.instance)
         mailbox.heard(self._clock())
         self._is_prepared(mailbox, message)
-        found = await mailbox.after(message.after, min(message.wait, LEASE / 2))
+        found = await mailbox.after(message.after, min(message.wait, self._lease.wait))
         mailbox.heard(self._clock())
         if mailbox.left:
             self._changed.set()
+        await self.settle()
         return Orders(orders=found)
+
+    async def settle(self) -> None:
+        """What an answer rests on is written before it goes out: a lead that takes over knows as much.
+
+        Raises DeposedError where another lead has taken over: then nothing goes out.
+        """
+        try:
+            await self._records.settle()
+        except DeposedError:
+            self.depose()
+            raise
 
     def hung_up(self, message: Poll) -> None:
         """The agent's poll broke off before it was answered."""
         mailbox = self._mailboxes.get(message.host)
         if mailbox is not None and not mailbox.left:
-            mailbox.hung_up(self._clock(), patience=PATIENCE)
+            mailbox.hung_up(self._clock(), patience=self._lease.again)
             self._changed.set()
 
     def report(self, message: Report) -> Taken:
@@ -170,7 +163,7 @@ class Lead:
         for number, data in enumerate(message.events, start=message.first):
             if number <= mailbox.taken:
                 continue
-            event = ev.event_from_json(data)
+            event = on_our_clock(ev.event_from_json(data), message.now, self._clock())
             if not isinstance(event, _FROM_AGENTS) or getattr(event, "host", message.host) not in (message.host, None):
                 raise WireError(f"host {message.host} may not say {type(event).__name__}")
             mailbox.taken = number
@@ -186,16 +179,7 @@ class Lead:
 
     def request_scale(self, workers: int, *, by: str) -> None:
         """Somebody wants so many workers from now on. Raises InputError where the job does not take them."""
-        elastic = self.state.elastic
-        if elastic is None:
-            raise InputError(
-                "only workers of MultiWorkerMirroredStrategy can be scaled", hint="start it again in the size you want"
-            )
-        if not elastic.fewest <= workers <= elastic.most:
-            raise InputError(
-                f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
-                hint="the range is fixed when a run starts: --min-workers, --max-workers",
-            )
+        check_size(self.state.elastic, workers)
         self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
 
     def order_stacks(self, tasks: tuple[TaskId, ...], *, by: str) -> tuple[TaskId, ...]:
@@ -226,10 +210,19 @@ class Lead:
     async def run_until_ended(self) -> RunState:
         """Lead the run to its end, tell the agents to leave, and return how it ended. Raises DeposedError."""
         if not self.state.phase.terminal:
-            self._say(started_event(self.outline, self.run, self._clock()))
-            if self._past.dropped:
-                message = f"half a record, {self._past.dropped} bytes, was cut off with the lead that wrote it"
-                self._say(ev.Noted(time=self._clock(), message=message))
+            for event in opening_events(self.outline, self.run, self._clock(), dropped=self._past.dropped):
+                self._say(event)
+        ticking = asyncio.ensure_future(ticks(self._excuse, self._clock))
+        try:
+            await self._lead()
+        finally:
+            ticking.cancel()
+        await self.settle()  # who is told to leave never comes back
+        self._records.write_report(self.state, self.plan)
+        await self._dismiss()
+        return self.state
+
+    async def _lead(self) -> None:
         while not self.state.phase.terminal:
             self._changed.clear()
             if self._deposed:
@@ -237,13 +230,9 @@ class Lead:
             wake = self._advance()
             if not self.state.phase.terminal:
                 await self._rest(wake)
-        self._records.write_report(self.state, self.plan)
-        await self._dismiss()
-        return self.state
 
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
-        self._records.flush()
         self._lose_silent_hosts()
         self._bind_when_complete()
         self._go_when_prepared()
@@ -275,6 +264,7 @@ class Lead:
 
     def _lose_silent_hosts(self) -> None:
         now = self._clock()
+        self._excuse(now)
         for host, mailbox in self._living().items():
             if now >= mailbox.deadline:
                 self._say(ev.HostLost(time=now, host=host, reason="its agent no longer answers"))
@@ -282,6 +272,13 @@ class Lead:
             if now >= deadline:
                 del self._awaited[host]
                 self._say(ev.HostLost(time=now, host=host, reason="its agent has not joined the new lead"))
+
+    def _excuse(self, now: float) -> None:
+        """What hosts have said while this process did not listen is still on its way."""
+        if stuck := self._lease.tick(now):
+            for mailbox in self._mailboxes.values():
+                mailbox.excuse(stuck)
+            self._awaited = {host: deadline + stuck for host, deadline in self._awaited.items()}
 
     def _bind_when_complete(self) -> None:
         living = self._living()
@@ -296,7 +293,7 @@ class Lead:
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
-        for host, order in prepare_orders(self.plan, self._line()).items():
+        for host, order in prepare_orders(self.plan, line=self._line()).items():
             self._mailboxes[host].put(order)
 
     def _outline_for(self, hosts: int) -> Outline:

@@ -33,6 +33,10 @@ class Mailbox:
         """The agent has spoken."""
         self._deadline = now + self._lease
 
+    def excuse(self, seconds: float) -> None:
+        """The lead did not listen for so long."""
+        self._deadline += seconds
+
     def hung_up(self, now: float, *, patience: float) -> None:
         """Its open poll broke off: a dead process looks like that. It has `patience` seconds to ask again."""
         self._deadline = min(self._deadline, now + patience)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import resource
 import signal
 import socket
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import uvicorn
@@ -26,6 +30,12 @@ from phalanx.states import RunState
 
 #: The exit code of a lead that another one has replaced: it wants no successor of its own.
 DEPOSED = 5
+
+#: The open poll of each, and now and then a word beside it.
+FILES_PER_HOST = 1.5
+
+#: Connections that may wait to be accepted; the kernel takes fewer where net.core.somaxconn says so.
+BACKLOG = 16_384
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +59,7 @@ def main(config_fd: int, listen_fd: int) -> int:
     # Only orders end it: a Ctrl-C or a closing terminal concerns the launcher.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    open_files(config.outline.hosts)
     try:
         state = asyncio.run(_serve(config, listener))
     except DeposedError as wrong:
@@ -56,6 +67,17 @@ def main(config_fd: int, listen_fd: int) -> int:
         return DEPOSED
     sys.stderr.write(f"lead of {config.run}: {state.phase.value}\n")
     return 0
+
+
+def open_files(hosts: int) -> None:
+    """Each host keeps a request open: as many files as this user may have, and a word where they do not suffice."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and hard < hosts * FILES_PER_HOST:
+        sys.stderr.write(
+            f"the lead may open {hard} files, and {hosts} hosts want {hosts * FILES_PER_HOST:.0f}: "
+            "they will wait for each other; raise the hard limit (ulimit -Hn)\n"
+        )
 
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
@@ -77,12 +99,12 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=2,
-            backlog=2048,
+            backlog=BACKLOG,
         )
     )
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-    ruling = asyncio.ensure_future(_rule(lead, keeper))
+    ruling = asyncio.ensure_future(rule(lead, keeper.holds))
     try:
         return await lead.run_until_ended()
     finally:
@@ -92,8 +114,20 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
         keeper.close()
 
 
-async def _rule(lead: Lead, keeper: Keeper) -> None:
-    """Shows that this lead lives, and ends it where another has claimed the run: one that was frozen, and thaws."""
-    while keeper.holds():  # noqa: ASYNC110 - the disk's word, which wakes nobody
+async def rule(lead: Lead, holds: Callable[[], bool]) -> None:
+    """Shows that this lead lives, and ends it where another has claimed the run: one that was frozen, and thaws.
+
+    `holds` asks the disk. One that hangs holds up nothing but the next sign of life: agents judge the lead by its
+    answers, and look for signs of life once it gives none.
+    """
+    while await _apart(holds):  # noqa: ASYNC110 - the disk's word, which wakes nobody
         await asyncio.sleep(BEAT)
     lead.depose()
+
+
+async def _apart(ask: Callable[[], bool]) -> bool:
+    """In a thread of its own, which is left behind where it never comes back: an executor would be waited for."""
+    answer: Future[bool] = Future()
+    answer.set_running_or_notify_cancel()  # so that a waiter who leaves does not take it back
+    threading.Thread(target=lambda: answer.set_result(ask()), name="beat", daemon=True).start()
+    return await asyncio.wrap_future(answer)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from phalanx.errors import PhalanxError
-from phalanx.events import CulpritNamed, HostJoined, RunEnded, RunStarted, TaskExited
+from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, RunStarted, TaskExited
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
 from phalanx.taskstate import TaskState
 
 
-def started_event(outline: Outline, run: str, now: float) -> RunStarted:
-    """The first event of an epoch."""
-    return RunStarted(
+def opening_events(outline: Outline, run: str, now: float, *, dropped: int) -> list[Event]:
+    """The first events of an epoch. `dropped`: bytes of a record that the lead before was killed in."""
+    started = RunStarted(
         time=now,
         run=run,
         name=outline.name,
@@ -23,6 +23,8 @@ def started_event(outline: Outline, run: str, now: float) -> RunStarted:
         elastic=elastic_of(outline),
         must_listen=outline.must_listen,
     )
+    cut = f"half a record, {dropped} bytes, was cut off with the lead that wrote it"
+    return [started, *([Noted(time=now, message=cut)] if dropped else [])]
 
 
 def joined_event(message: Join, now: float) -> HostJoined:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from phalanx.errors import InputError
 from phalanx.plan.outline import Outline, Strategy
 
 
@@ -29,6 +30,19 @@ class Elastic:
         room = self.per_host or -(-(asked or self.count) // self.hosts)
         found = min(self.most if asked is None else asked, living * room)
         return found if found >= self.fewest else None
+
+
+def check_size(elastic: Elastic | None, workers: int) -> None:
+    """Raises InputError where the job does not take so many workers."""
+    if elastic is None:
+        raise InputError(
+            "only workers of MultiWorkerMirroredStrategy can be scaled", hint="start it again in the size you want"
+        )
+    if not elastic.fewest <= workers <= elastic.most:
+        raise InputError(
+            f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
+            hint="the range is fixed when a run starts: --min-workers, --max-workers",
+        )
 
 
 def elastic_of(outline: Outline) -> Elastic | None:

@@ -129,6 +129,8 @@ class Report:
     host: int
     first: int
     events: tuple[Any, ...]
+    #: What the sender's clock says, in Unix seconds: it may be wrong, and may have been set since the run began.
+    now: float | None = None
     #: As in Poll: for an agent whose poll was open already when it became ready.
     prepared: int = 0
     next_ports: tuple[int, ...] = ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
+import itertools
 import os
 from collections.abc import Mapping
 
@@ -124,7 +125,7 @@ class Gate:
 
     def _forget(self, now: float) -> None:
         # Insertion order is nearly time order, so only the old head is looked at.
-        for nonce, sent in list(self._seen.items())[:2]:
+        for nonce, sent in tuple(itertools.islice(self._seen.items(), 2)):
             if now - sent > TOLERANCE:
                 del self._seen[nonce]
 

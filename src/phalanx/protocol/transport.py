@@ -17,6 +17,10 @@ LIMIT = 64 * 1024 * 1024
 REQUEST_LIMIT = 8 * 1024 * 1024
 
 
+#: Seconds to be let in. Beyond that a new try is better: the kernel waits twice as long after each packet it loses.
+CONNECT = 5.0
+
+
 class LeadSilentError(ProtocolError):
     """The lead does not answer."""
 
@@ -41,8 +45,8 @@ class Transport(Protocol):
 class HttpTransport:
     """A new connection for each request, straight to the address: no proxy is ever asked (R46)."""
 
-    def __init__(self, host: str, port: int, *, timeout: float = 6.0) -> None:
-        """`timeout` bounds a whole request, in seconds: more than the long poll, less than the lead's lease."""
+    def __init__(self, host: str, port: int, *, timeout: float = 40.0) -> None:
+        """`timeout` bounds a whole request, in seconds: more than any long poll; the caller may have less patience."""
         self._host, self._port, self._timeout = host, port, timeout
 
     def turn_to(self, address: str) -> None:
@@ -60,7 +64,8 @@ class HttpTransport:
             raise LeadSilentError(f"the lead at {address} does not answer: {wrong or 'time-out'}") from wrong
 
     async def _exchange(self, address: str, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        reader, writer = await asyncio.open_connection(self._host, self._port)
+        async with asyncio.timeout(CONNECT):
+            reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
             lines = [
                 f"{method} {path} HTTP/1.1",

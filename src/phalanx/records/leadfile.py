@@ -10,7 +10,7 @@ import stat
 
 from phalanx.plan.wire import from_wire, to_wire
 from phalanx.records.folder import RunFolder
-from phalanx.records.writer import write_atomic
+from phalanx.records.writer import FencedError, write_atomic
 
 #: Seconds between two signs of life that a lead gives by touching its file.
 BEAT = 1.0
@@ -56,6 +56,8 @@ class LeadFile:
         self._path = folder.lead
         write_atomic(self._path, json.dumps(to_wire(rule)) + "\n", 0o644)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        ours = os.fstat(self._fd)
+        self._ours = (ours.st_dev, ours.st_ino)
 
     def holds(self) -> bool:
         """Whether nobody has claimed the run since. A file that was deleted says nothing against us."""
@@ -65,8 +67,12 @@ class LeadFile:
             there = self._path.stat()
         except OSError:
             return True
-        ours = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (there.st_dev, there.st_ino) == self._ours
+
+    def check(self) -> None:
+        """Raises FencedError where somebody has claimed the run since."""
+        if not self.holds():
+            raise FencedError(f"{self._path} is another lead's now")
 
     def beat(self) -> None:
         """A sign of life; a disk that takes none is no reason to end."""

@@ -282,7 +282,8 @@ def _host_name(state: RunState, host: int) -> str:
 
 
 def _span(start: float | None, end: float | None) -> float | None:
-    return None if start is None or end is None else round(end - start, 3)
+    """Never below zero: a host's clock may have been set between the two."""
+    return None if start is None or end is None else round(max(end - start, 0.0), 3)
 
 
 def signal_name(number: int) -> str:

@@ -7,11 +7,12 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import itertools
 import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from phalanx.events import Noted, Record, RunEnded
 from phalanx.redact import redact
 
 #: How many unwritten records are kept while the disk takes none; the oldest go first, and are counted.
-BACKLOG = 10_000
+BACKLOG = 100_000
+
+#: As many of them go into one write.
+_BATCH = 100
 
 _BLOCK = 1 << 16
 
@@ -33,6 +37,10 @@ _FREE_TEXT = frozenset({"by", "cause", "hint", "last_lines", "message", "reason"
 
 class HeldError(PlaceError):
     """Another writer has the lock of the records."""
+
+
+class FencedError(PlaceError):
+    """Another writer has claimed the records: this one writes nothing any more."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -48,8 +56,9 @@ class _Trouble:
 class EventLog:
     """`events.jsonl` of one run, opened for appending. One writer at a time; not for several threads.
 
-    A line is one write at the end of the file, so kill -9 leaves whole lines. A disk that takes nothing never raises:
-    the records wait in memory and are tried again at each `append` and `flush`; a note then tells of the gap.
+    Whole lines are written at the end of the file; one that kill -9 cuts is taken away by the next writer. A disk that
+    takes nothing never raises: the records wait in memory and are tried again at each `append` and `flush`; a note then
+    tells of the gap. What writes raises FencedError as the `fence` does.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, alone: bool = True) -> None:
@@ -59,6 +68,8 @@ class EventLog:
         seen to it that it writes no more.
         """
         self._path, self._clock = path, clock
+        #: Called right before each write; where it raises FencedError nothing is written.
+        self.fence: Callable[[], None] = _free
         self._backlog: collections.deque[Record] = collections.deque()
         self._trouble: _Trouble | None = None
         self._last = (0, 0)  # seq and epoch of what was written last
@@ -104,26 +115,34 @@ class EventLog:
 
     def append(self, record: Record) -> None:
         """Write one record. On return it survives kill -9 of this process, and the last one a power cut."""
-        self._backlog.append(record)
-        if len(self._backlog) > BACKLOG:
+        self.extend((record,))
+
+    def extend(self, records: Iterable[Record], *, lost: int = 0) -> None:
+        """Write these, as `append` does. `lost`: how many before them the caller could not keep."""
+        self._backlog.extend(records)
+        over = max(len(self._backlog) - BACKLOG, 0)
+        for _ in range(over):
             self._backlog.popleft()
-            if self._trouble is not None:
-                self._trouble.lost += 1
+        if lost and self._trouble is None:
+            self._trouble = _Trouble(since=self._clock(), reason="too slow")
+        if self._trouble is not None:
+            self._trouble.lost += over + lost
         self.flush()
 
     def flush(self) -> bool:
         """Try again what the disk refused. True where nothing waits any more."""
         while self._backlog:
-            record = self._backlog[0]
-            wrong = self._write(record)
+            batch = list(itertools.islice(self._backlog, _BATCH))
+            done, wrong = self._write(batch)
+            for record in batch[:done]:
+                self._backlog.popleft()
+                self._last = (record.seq, record.epoch)
+            if self._trouble is not None:
+                self._trouble.late += done
             if wrong is not None:
                 if self._trouble is None:
                     self._trouble = _Trouble(since=self._clock(), reason=wrong.strerror or str(wrong))
                 return False
-            self._backlog.popleft()
-            self._last = (record.seq, record.epoch)
-            if self._trouble is not None:
-                self._trouble.late += 1
         if self._trouble is not None:
             self._tell(self._trouble)
         return True
@@ -152,31 +171,40 @@ class EventLog:
             f"{trouble.late} records were written late, {trouble.lost} are lost"
         )
         seq, epoch = self._last
-        if self._write(Record(seq=seq, epoch=epoch, event=Noted(time=now, message=message))) is None:
+        if self._write([Record(seq=seq, epoch=epoch, event=Noted(time=now, message=message))])[1] is None:
             self._trouble = None
 
-    def _write(self, record: Record) -> OSError | None:
-        line = json.dumps(_guarded(record.to_json()), separators=(",", ":")).encode() + b"\n"
-        if self._torn:
-            line = b"\n" + line
+    def _write(self, records: list[Record]) -> tuple[int, OSError | None]:
+        """How many of them are in the file now, and why not all."""
+        lines = [json.dumps(_guarded(record.to_json()), separators=(",", ":")).encode() + b"\n" for record in records]
+        data = (b"\n" if self._torn else b"") + b"".join(lines)
+        self.fence()
         try:
-            written = os.write(self._fd, line)
-            if written < len(line):
-                self._torn = True
-                self._take_back(written)
-                return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written = os.write(self._fd, data)
+            if written < len(data):
+                whole = data.rfind(b"\n", 0, written) + 1
+                self._torn = self._torn and not written
+                self._take_back(written - whole)
+                done = data.count(b"\n", 0, whole) - (len(data) - sum(map(len, lines)))
+                return max(done, 0), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._torn = False
-            if isinstance(record.event, RunEnded):
+            if any(isinstance(record.event, RunEnded) for record in records):
                 os.fsync(self._fd)
         except OSError as wrong:
-            return wrong
-        return None
+            return 0, wrong
+        return len(records), None
 
-    def _take_back(self, written: int) -> None:
+    def _take_back(self, half: int) -> None:
         """Remove the half of a line that fitted; where that fails the line stays torn, and readers skip it."""
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - written)
-            self._torn = not _ends_whole(self._fd)
+        if half:
+            self._torn = True
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - half)
+                self._torn = not _ends_whole(self._fd)
+
+
+def _free() -> None:
+    """Nobody else is there."""
 
 
 def _guarded(data: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,153 @@
+"""The run folder's disk at its worst, with real files: what is there is whole, and what is missing is told."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import phalanx
+from builders import DAWN, history
+from phalanx import events as ev
+from phalanx.lead.keeper import Keeper
+from phalanx.records import scribe
+from phalanx.records.folder import RunFolder
+from phalanx.records.reader import Tail
+from phalanx.states import RunState
+
+STORM = """
+import sys
+import time
+from pathlib import Path
+from phalanx.events import Noted, Record
+from phalanx.lead.keeper import Keeper
+keeper = Keeper(Path(sys.argv[1]))
+past = keeper.past()
+print(past.state.seq, flush=True)
+number = past.state.seq
+while True:
+    number += 1
+    keeper.append(Record(seq=number, epoch=1, event=Noted(time=float(number), message="m" * (number * 7919 % 9000))))
+    while keeper._writing.waiting > 5000:  # memory, not the disk, would end this one
+        time.sleep(0.001)
+"""
+
+
+def noted(number: int, size: int = 100) -> ev.Record:
+    return ev.Record(seq=number, epoch=1, event=ev.Noted(time=DAWN + number, message="m" * size))
+
+
+def read(folder: RunFolder) -> tuple[list[ev.Record], int]:
+    tail = Tail(folder.events)
+    try:
+        return tail.poll(), tail.skipped
+    finally:
+        tail.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own with room for 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"a disk of its own takes root, and a kernel that lets it mount: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def lasting(true: Callable[[], bool], within: float = 10.0) -> None:
+    """Wait until it is so: another thread or process does it."""
+    until = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < until, "not within its time"
+        time.sleep(0.005)
+
+
+def test_a_disk_that_fills_up_and_gets_room_again_has_every_record_and_a_note(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(scribe, "AGAIN", 0.02)
+    folder = RunFolder(small_disk)
+    (small_disk / "ballast").write_bytes(b"\0" * 32768)
+    keeper = Keeper(small_disk)
+    for number in range(1, 401):
+        keeper.append(noted(number))
+    lasting(lambda: keeper._writing._log.waiting > 0)
+    records, skipped = read(folder)
+    assert 0 < len(records) < 400
+    assert skipped == 0
+    keeper.write_report(RunState(), None)
+    (small_disk / "ballast").unlink()
+    subprocess.run(["mount", "-o", "remount,size=1m", small_disk], check=True)
+    keeper.close()
+    records, skipped = read(folder)
+    assert [record.seq for record in records] == [*range(1, 401), 400]
+    assert skipped == 0
+    assert "were written late, 0 are lost" in records[-1].event.message
+    assert folder.report.exists()
+
+
+def test_a_disk_that_turns_read_only_is_waited_for(small_disk: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(scribe, "AGAIN", 0.02)
+    keeper = Keeper(small_disk)
+    keeper.append(noted(1))
+    lasting(lambda: keeper._writing.waiting == 0)
+    limited = subprocess.run(["mount", "-o", "remount,ro", small_disk], capture_output=True, text=True, check=False)
+    if limited.returncode:  # a file that is open for writing forbids it: the descriptor is taken instead
+        os.dup2(os.open(small_disk / "events.jsonl", os.O_RDONLY), keeper._log._fd)
+    keeper.append(noted(2))
+    lasting(lambda: keeper._log.waiting == 1)
+    if limited.returncode:
+        os.dup2(os.open(small_disk / "events.jsonl", os.O_RDWR | os.O_APPEND), keeper._log._fd)
+    else:
+        subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    keeper.close()
+    records, _ = read(RunFolder(small_disk))
+    assert [record.seq for record in records] == [1, 2, 2]
+
+
+def test_a_refused_text_is_replaced_by_its_newer_one_and_written_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A file where the plan's own should be, which nothing can replace: a folder."""
+    monkeypatch.setattr(scribe, "AGAIN", 0.02)
+    folder = RunFolder(tmp_path)
+    folder.report.mkdir()
+    keeper = Keeper(tmp_path)
+    keeper.write_report(history(run="r-old").state, None)
+    keeper.write_report(history(run="r-new").state, None)
+    lasting(lambda: len(keeper._writing._late) == 1)
+    folder.report.rmdir()
+    keeper.close()
+    assert '"run": "r-new"' in folder.report.read_text()
+
+
+@pytest.mark.real
+def test_a_lead_killed_fifty_times_in_a_storm_of_records_leaves_whole_ones_without_a_gap(tmp_path: Path):
+    chance = random.Random(1)  # noqa: S311 - moments, no secrets
+    environ = {**os.environ, "PYTHONPATH": str(Path(phalanx.__file__).parents[1])}
+    folder = RunFolder(tmp_path)
+    for _ in range(50):
+        with subprocess.Popen([sys.executable, "-c", STORM, tmp_path], stdout=subprocess.PIPE, env=environ) as lead:
+            assert lead.stdout is not None
+            began = int(lead.stdout.readline())
+            size = folder.events.stat().st_size
+            lasting(lambda size=size: folder.events.stat().st_size > size)
+            time.sleep(chance.uniform(0.0, 0.05))
+            lead.kill()
+        assert lead.returncode == -signal.SIGKILL
+        numbers = [record.seq for record in read(folder)[0]]
+        assert read(folder)[1] == 0
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) > began
