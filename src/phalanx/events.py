@@ -58,6 +58,14 @@ class HostLost(Event):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class HostWithdrawn(Event):
+    """Somebody takes the host away: the group stops where all can, and goes on without it."""
+
+    host: int
+    by: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class HostLeft(Event):
     """An agent has ended its tasks and gone, as it was told to."""
 

@@ -42,6 +42,8 @@ class HostState:
     lost: str = ""
     lost_at: float | None = None
     left: bool = False
+    #: Somebody is taking it away.
+    leaving: bool = False
     #: Standbys for the next generation, and the bytes that only they use.
     standbys: int = 0
     standby_bytes: int = 0
@@ -167,6 +169,11 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
 
 def _joined(state: RunState, event: ev.HostJoined) -> RunState:
     return _host(state, HostState(id=event.host, joined=event))
+
+
+def _withdrawn(state: RunState, event: ev.HostWithdrawn) -> RunState:
+    known = state.hosts.get(event.host)
+    return _host(state, dataclasses.replace(known, leaving=True)) if known else state
 
 
 def _left(state: RunState, event: ev.HostLeft) -> RunState:
@@ -368,6 +375,7 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.RunStarted, _started),
     (ev.HostJoined, _joined),
     (ev.HostLost, _lost),
+    (ev.HostWithdrawn, _withdrawn),
     (ev.HostLeft, _left),
     (ev.StandbysReady, _standbys),
     (ev.GenerationBound, _bound),

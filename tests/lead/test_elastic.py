@@ -138,3 +138,30 @@ async def test_a_second_agent_for_a_living_host_is_refused():
     await asyncio.sleep(1)
     assert stranger.running.done()
     assert "has an agent already" in str(stranger.running.exception())
+
+
+async def test_a_host_that_is_taken_away_is_let_go_once_its_tasks_have_stopped_and_costs_no_restart():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.lead.withdraw(1, by="me")
+    world.lead.withdraw(1, by="me")
+    await world.until(runs(2, 2))
+    await asyncio.sleep(60)
+    assert world.agents[1].running.done()
+    assert [e.host for e in world.said(ev.HostLeft)] == [1]
+    assert world.said(ev.HostLost) == []
+    assert world.said(ev.StopOrdered)[0].grace == 10.0
+    assert [order.counted for order in world.said(ev.RestartOrdered)] == [False]
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_fixed_job_waits_for_another_host_when_one_is_taken_away():
+    world = World(outline(workers=2, hosts=2, policies=Policies(restart=Restart(max=3))))
+    over = world.start()
+    await world.until(runs(2, 1))
+    world.lead.withdraw(1, by="me")
+    await world.until(lambda s: s.phase is RunPhase.RESTARTING and s.hosts[1].left)
+    world.come(1)
+    await world.until(runs(2, 2))
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED

@@ -36,6 +36,7 @@ def everything() -> list[ev.Event]:
     about = {"time": told.now, "generation": 2}
     told.say(ev.RestartOrdered(**about, at=told.now + 1.5, why="restart 1 of 3", tasks=(TaskId("ps", 0),)))
     told.say(ev.TaskGivenUp(**about, task=TaskId("evaluator", 0), why="it crashed; the training goes on without it"))
+    told.say(ev.HostWithdrawn(time=told.now, host=1, by="me"))
     told.say(ev.ScaleRequested(time=told.now, by="me", workers=4))
     told.say(ev.ResizeOrdered(**about, before=2, workers=4, why="scaled from 2 to 4 workers"))
     proof = about | {"attempt": 1, "task": TaskId("worker", 0)}

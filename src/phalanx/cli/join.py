@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from typing import Annotated
@@ -10,12 +11,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.asker import asker
 from phalanx.cli.values import whole
 from phalanx.decide.elastic import living_hosts, workers
 from phalanx.errors import InputError, PlaceError
 from phalanx.launch import join as start
 from phalanx.protocol import people
-from phalanx.records.index import LAST
+from phalanx.records.index import LAST, Entry
 from phalanx.records.reader import read_state
 from phalanx.states import RunState
 
@@ -63,12 +65,21 @@ def join(
         print(f"host {number} has joined {entry.run}; Ctrl-C takes it away again", flush=True)
         return agent.wait()
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nphalanx: host {number} leaves {entry.run}\n")
-        return 0
+        return _take_away(entry, number, agent)
     finally:
         if agent.poll() is None:
             agent.kill()
             agent.wait()
+
+
+def _take_away(entry: Entry, host: int, agent: subprocess.Popen[bytes]) -> int:
+    """The run stops where it can and lets the agent go; a second Ctrl-C does not wait for that."""
+    sys.stderr.write(f"\nphalanx: host {host} leaves {entry.run} once it has stopped (again to leave at once)\n")
+    try:
+        people.withdraw(entry.address, entry.token, host=host, by=asker("join"))
+        return agent.wait()
+    except (PlaceError, KeyboardInterrupt):
+        return 0
 
 
 def _has_room(state: RunState) -> bool:

@@ -46,6 +46,8 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             return f"host {event.name} joined ({event.address}, {_count(event.cpus, 'CPU')}{gpus})"
         case ev.HostLost():
             return f"host {host_name(state, event.host)} is lost: {event.reason}"
+        case ev.HostWithdrawn():
+            return f"host {host_name(state, event.host)} is taken away by {event.by}"
         case ev.HostLeft():
             return f"host {host_name(state, event.host)} has left"
         case ev.StandbysReady():
