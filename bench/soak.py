@@ -87,7 +87,12 @@ ROUNDS = (
 def phalanx(*words: object, state: Path) -> dict[str, Any]:
     environ = {**os.environ, **THREADS, "XDG_STATE_HOME": str(state), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, "-m", "phalanx", *map(str, words)], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "phalanx", *map(str, words)],
+        cwd=state,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if not done.stdout.startswith("{"):
         sys.exit(f"phalanx {words} ended with {done.returncode}: {done.stderr}")
