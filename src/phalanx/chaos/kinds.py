@@ -122,7 +122,7 @@ KINDS: dict[str, Kind] = {
             summary="SIGKILL to the agent of a host",
             aim=Aim.HOST,
             takes=Takes.BLAMES,
-            value="seconds until another agent joins in its place; without: none does",
+            value="seconds until another agent joins in its place, if the loss is known by then; without: none does",
         ),
         Kind(name="lead", summary="SIGKILL to the lead", aim=Aim.LEAD, takes=Takes.TAKEN_OVER),
         Kind(name="launcher", summary="SIGKILL to the launcher", aim=Aim.LAUNCHER, takes=Takes.LAUNCHER),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from phalanx.chaos.fault import Fault
+from phalanx.chaos.kinds import Aim
 from phalanx.chaos.output import leader_of, printed
 from phalanx.chaos.strike import STRIKES
 from phalanx.chaos.watch import Outcome, Told, Watch, missed, refused
@@ -127,7 +128,7 @@ class Session:
         watch = self._watch
         if watch is None:
             return
-        if self._lift is not None and now >= self._lift[0]:
+        if self._lift is not None and now >= self._lift[0] and not self._still_counts(watch.told.fault):
             self._undo()
         watch.wait(now, settle=self._patience.settle, patience=self._patience.fault)
         if watch.open:
@@ -139,6 +140,11 @@ class Session:
         self._watch, self._free = None, now
         if told.outcome is Outcome.HUNG and self._launched is not None:
             self._launched.end()
+
+    def _still_counts(self, fault: Fault) -> bool:
+        """Whether the run takes a host that was hit for living: until then no other agent may join in its place."""
+        host = self.state.hosts.get(int(fault.target)) if fault.row.aim is Aim.HOST else None
+        return host is not None and host.living
 
     def _undo(self) -> None:
         if self._lift is not None:
