@@ -99,9 +99,10 @@ def test_a_host_comes_back_and_the_group_with_it(here):
 
 def test_a_run_outlives_every_host_that_it_began_on(here):
     """R84: others have joined in their place, and the launcher, which did not start them, follows on."""
-    fault = "agent:0=0.5s@/epoch 2/"
-    story = chaos(here, "--fault", fault, epochs=150)
-    assert (only(story)["outcome"], story["result"]) == ("recovered", "succeeded")
+    faults = ("--fault", "agent:0=0.5s@/epoch 2/", "--fault", "agent:1=0.5s", "--fault", "agent:1=0.1s")
+    story = chaos(here, "--hosts", 2, *faults, epochs=60, budget=9)
+    assert [fault["outcome"] for fault in story["faults"]] == ["recovered"] * 3
+    assert story["result"] == "succeeded"
 
 
 def test_an_elastic_run_is_scaled(here):
