@@ -11,6 +11,7 @@ import enum
 from phalanx import events as ev
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.kinds import Aim, Takes
+from phalanx.names import TaskId
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase
 
@@ -70,6 +71,7 @@ class Watch:
         self._broken = False  # something has ended, so that something has to come again
         self._lifted: float | None = None
         self._taken_over: float | None = None
+        self._still: set[TaskId] = set()  # who has come to a stop, and may be about to end
 
     @property
     def open(self) -> bool:
@@ -89,6 +91,7 @@ class Watch:
             self._tell(detected=round(now - self._now, 3), sign=sign)
         if isinstance(event, ev.CulpritNamed):
             self._tell(blamed=self._name(event, state))
+        self._note_pauses(event)
         if isinstance(event, _BREAKS) or self._ended_by_itself(event):
             self._broken = True
         if isinstance(event, ev.RunStarted) and state.epoch > self._epoch and self._taken_over is None:
@@ -100,13 +103,20 @@ class Watch:
         elif self._broken and self._all_again(state):
             self._settle(self._came_back(state), recovered=round(now - self._now, 3))
 
+    def _note_pauses(self, event: ev.Event) -> None:
+        if isinstance(event, ev.TaskFroze | ev.TaskQuiet | ev.TaskStalled):
+            self._still.add(event.task)
+        elif isinstance(event, ev.TaskAwake | ev.TaskExited):
+            self._still.discard(event.task)
+
     def wait(self, now: float, *, settle: float, patience: float) -> None:
         """Time has passed and nothing was said: what is over by now?"""
         if not self.open:
             return
         row = self._fault.row
         over = self._lifted if row.lasts(self._fault.value) else self._now
-        if not self._broken and row.may_pass(self._fault.value) and over is not None and now - over >= settle:
+        calm = not self._broken and not self._still
+        if calm and row.may_pass(self._fault.value) and over is not None and now - over >= settle:
             self._settle(Outcome.UNHARMED)
         elif not self._broken and self._succeeded_to and now - (self._taken_over or now) >= settle:
             self._settle(Outcome.RECOVERED, recovered=self._since(self._taken_over))
