@@ -129,8 +129,11 @@ def settled(launched: Launched) -> RunState:
         time.sleep(LOOK)
 
 
-def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start one more agent here for a run that goes on; its tasks get this environment. Raises PhalanxError."""
+def join(entry: Entry, *, host: int, environ: Mapping[str, str], home: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start one more agent here for a run that goes on; its tasks get this environment. Raises PhalanxError.
+
+    `home`: as in `launch`.
+    """
     plan = read_plan(entry.files)
     if plan is None or not entry.key:
         raise PlaceError(f"{entry.run} cannot be joined from here: its plan or its key is not at hand")
@@ -144,7 +147,7 @@ def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.P
         secrets={secret.env: _value(secret, environ) for secret in outline.secrets},
         attached=False,
     )
-    return LocalEngine().join(submission, host=host, lead=entry.address)
+    return LocalEngine(home).join(submission, host=host, lead=entry.address)
 
 
 class _Unseen:
@@ -193,7 +196,16 @@ class _Watch:
                 with contextlib.suppress(PlaceError):  # none answers now: the next one is told
                     people.lost(entry.address, entry.token, host=host, reason=reason)
                     self._told.add(host)
-        return self._launched.started.broken()
+        broken = self._launched.started.broken()
+        return None if broken is not None and self._others_live() else broken
+
+    def _others_live(self) -> bool:
+        """Whether hosts that have joined since (`phalanx join`) carry the run on."""
+        entry = self._launched.entry
+        try:
+            return any(people.state(entry.address, entry.token)["hosts"].values())
+        except PlaceError:
+            return False
 
     def lead_lives(self) -> bool:
         """Whether somebody still writes how the run ends."""
