@@ -11,8 +11,13 @@ import re
 from typing import Any
 
 from phalanx.event import Event as Event  # noqa: PLC0414 - named here for every reader of this list
-from phalanx.hostcheck import HostChecked as HostChecked  # noqa: PLC0414 - as above
-from phalanx.hostcheck import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostChecked as HostChecked  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostJoined as HostJoined  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostLeft as HostLeft  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostLost as HostLost  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostWithdrawn as HostWithdrawn  # noqa: PLC0414 - as above
+from phalanx.hostevents import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
+from phalanx.hostevents import StandbysReady as StandbysReady  # noqa: PLC0414 - as above
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
@@ -32,53 +37,6 @@ class RunStarted(Event):
     elastic: Elastic | None = None
     #: Whether a task of the cluster that does not listen by the start deadline fails the run.
     must_listen: bool = False
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostJoined(Event):
-    """An agent has told who it is."""
-
-    host: int
-    name: str
-    address: str
-    cpus: int
-    gpus: int
-    memory: int
-    agent_pid: int
-    #: Which agent process it is: a lead that takes over knows it again by that.
-    instance: str = ""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostLost(Event):
-    """An agent has not been heard for longer than its lease, or has said that it cannot go on."""
-
-    host: int
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostWithdrawn(Event):
-    """Somebody takes the host away: the group stops where all can, and goes on without it."""
-
-    host: int
-    by: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostLeft(Event):
-    """An agent has ended its tasks and gone, as it was told to."""
-
-    host: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class StandbysReady(Event):
-    """How many interpreters a host now keeps ready for the next generation, and the memory that only they use."""
-
-    host: int
-    count: int
-    bytes: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -75,9 +75,11 @@ async def test_a_replaced_lead_dismisses_nobody_and_ends_as_deposed(folder: RunF
     await lead.settle()
     Keeper(folder.path, watch=0.0).close()
     lead.request_stop(by="somebody", hard=True)
+    ruling = asyncio.ensure_future(main.rule(lead, keeper.holds))
     with pytest.raises(DeposedError):
         async with asyncio.timeout(5):
             await over
+    await ruling
     assert lead._living()[0].left is False
     keeper.close()
 

@@ -38,7 +38,7 @@ _PARTS = (
     "errors.py",
     "event.py",
     "events.py",
-    "hostcheck.py",
+    "hostevents.py",
     "names.py",
     "noise.py",
     "redact.py",
