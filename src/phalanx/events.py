@@ -98,6 +98,8 @@ class TaskExited(TaskEvent):
     code: int | None = None
     signal: int | None = None
     core: bool = False
+    #: Whether the kernel killed it because there was no memory left, as its counter tells.
+    oom: bool = False
     stopped: bool = False
     last_lines: tuple[str, ...] = ()
     cpu_seconds: float = 0.0

@@ -101,6 +101,14 @@ def test_a_program_that_we_know_nothing_of_may_sleep_unless_the_job_says_otherwi
     assert named(told, 500.0, dataclasses.replace(HEALTH, silence=0.0)) is None
 
 
+def test_before_it_has_come_to_listen_no_silence_is_shorter_than_the_start():
+    told = running()
+    told.records = [r for r in told.records if not isinstance(r.event, ev.TaskListening)]
+    told.at(5).lives(ev.TaskQuiet, "worker:1", since=DAWN + 2)
+    assert unhealthy(told.state, HEALTH, DAWN + 30) == BOUND + 60
+    assert named(told, 61.0) is not None
+
+
 # Hung --------------------------------------------------------------------------------------------------------------
 
 

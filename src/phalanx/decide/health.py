@@ -84,8 +84,11 @@ def _silent(state: RunState, task: TaskState, health: Health, now: float) -> Fin
     shown = task.listening is not None or task.first_step is not None
     if not shown and (health.silence is None or (state.must_listen and task.address)):
         return None  # a program that we know nothing of, or one for which `start` counts
-    if now < task.quiet + limit:
-        return task.quiet + limit
+    deadline = task.quiet + limit
+    if not shown and task.address:  # it may still start: nothing shorter than that counts before
+        deadline = max(deadline, max(state.bound or state.started, task.due or 0.0) + health.start)
+    if now < deadline:
+        return deadline
     return blame(
         state,
         task,
