@@ -54,15 +54,16 @@ def mirrored():
             step(tf.ones([size]))
             time.sleep(0.02)
 
+    middle = {
+        "validation in a loop": lambda: work(LONG),
+        "tracing": lambda: some(20, size=3),
+        "checkpoint": lambda: save(weight),
+    }
     if KIND == "pause before the first step":
         time.sleep(LONG)
     some(200)
-    if KIND == "validation in a loop":
-        work(LONG)
-    if KIND == "tracing":
-        some(20, size=3)
-    if KIND == "checkpoint":
-        save(weight)
+    if KIND in middle:
+        middle[KIND]()
     some(200)
     if KIND == "uneven finish" and os.environ["LATER"] == TASK:
         time.sleep(LONG)
