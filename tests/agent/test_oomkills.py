@@ -53,6 +53,16 @@ def test_a_count_that_grew_shortly_before_the_end_is_an_out_of_memory_kill(tmp_p
     assert kernel.kills.killed(PID, 110.5)
 
 
+def test_a_dying_process_that_the_kernel_shows_at_the_root_is_still_counted_in_its_group(tmp_path):
+    kernel = Kernel(tmp_path, "cgroup 1")
+    (tmp_path / "cg" / "memory" / "memory.oom_control").write_text("oom_kill 0\n")
+    kernel.kills.look([PID], 100)
+    kernel.count(3)
+    (kernel.process / "cgroup").write_text("4:memory:/\n")
+    kernel.kills.look([PID], 101)
+    assert kernel.kills.killed(PID, 101.5)
+
+
 def test_a_kill_of_long_ago_is_not_this_one(tmp_path):
     kernel = Kernel(tmp_path, "cgroup 2")
     kernel.kills.look([PID], 100)

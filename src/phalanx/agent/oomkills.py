@@ -25,10 +25,13 @@ class OomKills:
         self._seen: dict[Path, collections.deque[tuple[float, int]]] = {}
 
     def look(self, pids: Iterable[int], now: float) -> None:
-        """Read the counters of these living processes; those of others are forgotten by `forget` alone."""
+        """Read the counters of these processes, the first time while they live; `forget` alone forgets one.
+
+        A process stays with the group in which it was first seen: a dying one is shown at the root already.
+        """
         found: dict[Path, int] = {}
         for pid in pids:
-            for path in self._places(pid):
+            for path in [self._counter[pid]] if pid in self._counter else self._places(pid):
                 count = found.get(path, _count(path))
                 if count is not None:
                     found[path], self._counter[pid] = count, path
@@ -60,7 +63,7 @@ class OomKills:
         try:
             lines = (self._proc / str(pid) / "cgroup").read_text().splitlines()
         except OSError:
-            return  # it is gone: what was known of it stays
+            return  # it is gone
         for _, controllers, path in (line.split(":", 2) for line in lines):
             if "memory" in controllers.split(","):
                 yield self._cgroups / "memory" / path.lstrip("/") / "memory.oom_control"
