@@ -40,7 +40,9 @@ class HostState:
     id: int
     joined: ev.HostJoined
     lost: str = ""
+    #: When it, or the agent that was here before it, was last lost, and why.
     lost_at: float | None = None
+    lost_why: str = ""
     left: bool = False
     #: Somebody is taking it away.
     leaving: bool = False
@@ -168,7 +170,11 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
 
 
 def _joined(state: RunState, event: ev.HostJoined) -> RunState:
-    return _host(state, HostState(id=event.host, joined=event))
+    before = state.hosts.get(event.host)
+    again = HostState(id=event.host, joined=event)
+    if before is not None:  # what it left behind is still to be judged
+        again = dataclasses.replace(again, lost_at=before.lost_at, lost_why=before.lost_why)
+    return _host(state, again)
 
 
 def _withdrawn(state: RunState, event: ev.HostWithdrawn) -> RunState:
@@ -202,9 +208,8 @@ def _lost(state: RunState, event: ev.HostLost) -> RunState:
         else task
         for name, task in state.tasks.items()
     }
-    return dataclasses.replace(
-        _host(state, dataclasses.replace(known, lost=event.reason, lost_at=event.time)), tasks=tasks
-    )
+    lost = dataclasses.replace(known, lost=event.reason, lost_at=event.time, lost_why=event.reason)
+    return dataclasses.replace(_host(state, lost), tasks=tasks)
 
 
 def _bound(state: RunState, event: ev.GenerationBound) -> RunState:

@@ -165,3 +165,17 @@ async def test_a_fixed_job_waits_for_another_host_when_one_is_taken_away():
     world.come(1)
     await world.until(runs(2, 2))
     assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_a_host_that_is_back_before_the_others_have_ended_was_lost_all_the_same():
+    """Found by the soak: what its tasks were is still to be judged, or nothing ever follows."""
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.agents[0].deaf = True
+    world.agents[1].die()
+    await world.until(lambda s: bool(s.hosts[1].lost))
+    world.come(1)
+    await world.until(runs(4, 2))
+    assert [(past.culprit.sign, past.culprit.host) for past in world.lead.state.past] == [("host", 1)]
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
