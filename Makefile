@@ -42,7 +42,7 @@ docs: $(DEV) ## build docs/_build/html; a warning is an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
 
 bench: $(DEV) ## print the figures, one bench after the other
-	@for bench in $(filter-out %_train.py %/soak.py,$(wildcard bench/*.py)); do echo "== $$bench"; $(BIN)/python "$$bench" || exit 1; done
+	@for bench in $(filter-out %_train.py %/soak.py %/healthy.py,$(wildcard bench/*.py)); do echo "== $$bench"; $(BIN)/python "$$bench" || exit 1; done
 
 lock: $(DEV) ## write requirements/*.txt anew from *.in, keeping what is pinned (UPGRADE=--upgrade for the newest)
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) $(UPGRADE) -o dev.txt dev.in

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,17 @@ class Place:
         path.write_text(text)
         return path
 
-    def start(self, *words: object, ignoring: signal.Signals | None = None, **environ: str) -> subprocess.Popen[str]:
-        """`phalanx words…`, on its way; started by somebody who ignores that signal, as nohup does."""
+    def start(
+        self,
+        *words: object,
+        ignoring: signal.Signals | None = None,
+        before: Sequence[str] = (),
+        **environ: str,
+    ) -> subprocess.Popen[str]:
+        """`phalanx words…`, on its way; started by somebody who ignores that signal, as nohup does, or by `before`."""
         ignore = ["bash", "-c", f'trap "" {ignoring.value}; exec "$@"', "bash"] if ignoring else []
         launcher = subprocess.Popen(
-            [*ignore, sys.executable, "-m", "phalanx", *map(str, words)],
+            [*before, *ignore, sys.executable, "-m", "phalanx", *map(str, words)],
             cwd=self.folder,
             env=self.environ | environ,
             stdin=subprocess.DEVNULL,

@@ -11,8 +11,13 @@ import re
 from typing import Any
 
 from phalanx.event import Event as Event  # noqa: PLC0414 - named here for every reader of this list
-from phalanx.hostcheck import HostChecked as HostChecked  # noqa: PLC0414 - as above
-from phalanx.hostcheck import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostChecked as HostChecked  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostJoined as HostJoined  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostLeft as HostLeft  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostLost as HostLost  # noqa: PLC0414 - as above
+from phalanx.hostevents import HostWithdrawn as HostWithdrawn  # noqa: PLC0414 - as above
+from phalanx.hostevents import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
+from phalanx.hostevents import StandbysReady as StandbysReady  # noqa: PLC0414 - as above
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
@@ -32,45 +37,6 @@ class RunStarted(Event):
     elastic: Elastic | None = None
     #: Whether a task of the cluster that does not listen by the start deadline fails the run.
     must_listen: bool = False
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostJoined(Event):
-    """An agent has told who it is."""
-
-    host: int
-    name: str
-    address: str
-    cpus: int
-    gpus: int
-    memory: int
-    agent_pid: int
-    #: Which agent process it is: a lead that takes over knows it again by that.
-    instance: str = ""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostLost(Event):
-    """An agent has not been heard for longer than its lease, or has said that it cannot go on."""
-
-    host: int
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostLeft(Event):
-    """An agent has ended its tasks and gone, as it was told to."""
-
-    host: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class StandbysReady(Event):
-    """How many interpreters a host now keeps ready for the next generation, and the memory that only they use."""
-
-    host: int
-    count: int
-    bytes: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,6 +98,8 @@ class TaskExited(TaskEvent):
     code: int | None = None
     signal: int | None = None
     core: bool = False
+    #: Whether the kernel killed it because there was no memory left, as its counter tells.
+    oom: bool = False
     stopped: bool = False
     last_lines: tuple[str, ...] = ()
     cpu_seconds: float = 0.0
@@ -192,6 +160,20 @@ class TaskStalled(TaskEvent):
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TaskAwake(TaskEvent):
     """It is neither frozen, nor quiet, nor stalled any more."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskLeaves(TaskEvent):
+    """Asked to end, it leaves before its next step, as agreed with `peers` others where it has any."""
+
+    #: Steps of this attempt that are done.
+    step: int
+    peers: int = 0
+    agreed: bool = True
+    #: Where it has saved what it had; empty: nothing besides its own checkpoints.
+    saved: str = ""
+    #: Why saving failed.
+    wrong: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

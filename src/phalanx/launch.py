@@ -25,12 +25,16 @@ from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
 from phalanx.records.index import Entry, Index
-from phalanx.records.reader import read_plan
+from phalanx.records.reader import read_plan, read_state
 from phalanx.script.imports import imports_of
-from phalanx.states import RunState
+from phalanx.states import RunPhase, RunState
 
 #: Seconds that agents have to leave once their run has ended.
 PATIENCE = 5.0
+
+
+#: Seconds that a detached run is watched while it starts, and between two looks.
+START, LOOK = 60.0, 0.05
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,8 +118,22 @@ def _start(
     return Launched(entry=entry, folder=folder, started=started, grace=outline.policies.grace.stop)
 
 
-def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start one more agent here for a run that goes on; its tasks get this environment. Raises PhalanxError."""
+def settled(launched: Launched) -> RunState:
+    """Wait until its tasks have started or it has ended, at most a minute: for who leaves it alone then."""
+    deadline = time.monotonic() + START
+    while True:
+        state = read_state(launched.folder)
+        early = state.phase in (RunPhase.JOINING, RunPhase.STARTING)
+        if not early or launched.started.broken() or time.monotonic() > deadline:
+            return state
+        time.sleep(LOOK)
+
+
+def join(entry: Entry, *, host: int, environ: Mapping[str, str], home: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start one more agent here for a run that goes on; its tasks get this environment. Raises PhalanxError.
+
+    `home`: as in `launch`.
+    """
     plan = read_plan(entry.files)
     if plan is None or not entry.key:
         raise PlaceError(f"{entry.run} cannot be joined from here: its plan or its key is not at hand")
@@ -129,7 +147,7 @@ def join(entry: Entry, *, host: int, environ: Mapping[str, str]) -> subprocess.P
         secrets={secret.env: _value(secret, environ) for secret in outline.secrets},
         attached=False,
     )
-    return LocalEngine().join(submission, host=host, lead=entry.address)
+    return LocalEngine(home).join(submission, host=host, lead=entry.address)
 
 
 class _Unseen:
@@ -178,7 +196,16 @@ class _Watch:
                 with contextlib.suppress(PlaceError):  # none answers now: the next one is told
                     people.lost(entry.address, entry.token, host=host, reason=reason)
                     self._told.add(host)
-        return self._launched.started.broken()
+        broken = self._launched.started.broken()
+        return None if broken is not None and self._others_live() else broken
+
+    def _others_live(self) -> bool:
+        """Whether hosts that have joined since (`phalanx join`) carry the run on."""
+        entry = self._launched.entry
+        try:
+            return any(people.state(entry.address, entry.token)["hosts"].values())
+        except PlaceError:
+            return False
 
     def lead_lives(self) -> bool:
         """Whether somebody still writes how the run ends."""

@@ -40,8 +40,12 @@ class HostState:
     id: int
     joined: ev.HostJoined
     lost: str = ""
+    #: When it, or the agent that was here before it, was last lost, and why.
     lost_at: float | None = None
+    lost_why: str = ""
     left: bool = False
+    #: Somebody is taking it away.
+    leaving: bool = False
     #: Standbys for the next generation, and the bytes that only they use.
     standbys: int = 0
     standby_bytes: int = 0
@@ -166,7 +170,16 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
 
 
 def _joined(state: RunState, event: ev.HostJoined) -> RunState:
-    return _host(state, HostState(id=event.host, joined=event))
+    before = state.hosts.get(event.host)
+    again = HostState(id=event.host, joined=event)
+    if before is not None:  # what it left behind is still to be judged
+        again = dataclasses.replace(again, lost_at=before.lost_at, lost_why=before.lost_why)
+    return _host(state, again)
+
+
+def _withdrawn(state: RunState, event: ev.HostWithdrawn) -> RunState:
+    known = state.hosts.get(event.host)
+    return _host(state, dataclasses.replace(known, leaving=True)) if known else state
 
 
 def _left(state: RunState, event: ev.HostLeft) -> RunState:
@@ -195,9 +208,8 @@ def _lost(state: RunState, event: ev.HostLost) -> RunState:
         else task
         for name, task in state.tasks.items()
     }
-    return dataclasses.replace(
-        _host(state, dataclasses.replace(known, lost=event.reason, lost_at=event.time)), tasks=tasks
-    )
+    lost = dataclasses.replace(known, lost=event.reason, lost_at=event.time, lost_why=event.reason)
+    return dataclasses.replace(_host(state, lost), tasks=tasks)
 
 
 def _bound(state: RunState, event: ev.GenerationBound) -> RunState:
@@ -356,7 +368,11 @@ def _noted(state: RunState, event: ev.Noted) -> RunState:
 
 
 def _run_ended(state: RunState, event: ev.RunEnded) -> RunState:
-    return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event)
+    tasks = {
+        name: dataclasses.replace(task, phase=TaskPhase.ENDED) if task.phase is TaskPhase.WAITING else task
+        for name, task in state.tasks.items()
+    }
+    return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event, tasks=tasks)
 
 
 #: What each event does to the state; the first whose type fits.
@@ -364,6 +380,7 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.RunStarted, _started),
     (ev.HostJoined, _joined),
     (ev.HostLost, _lost),
+    (ev.HostWithdrawn, _withdrawn),
     (ev.HostLeft, _left),
     (ev.StandbysReady, _standbys),
     (ev.GenerationBound, _bound),

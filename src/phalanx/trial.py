@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,17 +26,20 @@ from phalanx.chaos.story import Story
 from phalanx.engine import bundle
 from phalanx.errors import InputError, PhalanxError, PlaceError
 from phalanx.job.declare import Declared
-from phalanx.launch import follow, launch
+from phalanx.launch import PATIENCE, follow, join, launch
 from phalanx.observe.views import view_for
+from phalanx.plan.policies import Health
 from phalanx.plan.wire import from_wire, to_wire
 from phalanx.records.index import Entry
-from phalanx.records.reader import read_state
+from phalanx.records.reader import read_end, read_state
 from phalanx.records.writer import write_atomic
 from phalanx.states import RunPhase, RunState
 
 _PR_SET_PDEATHSIG = 1
 #: Seconds between two signals, so that they are two.
 _BETWEEN = 0.2
+#: Seconds without a step after which a run that is made to stall counts as hung, where the job says nothing.
+HANG = 10.0
 
 #: Hears what is done and what came of it, as it happens.
 Say = Callable[[str], None]
@@ -62,7 +66,11 @@ def hurt(entry: Entry, question: Question, *, say: Say) -> Story:
             f"{entry.run} has ended already: {state.phase.value}", hint="`phalanx ps` lists those that go on"
         )
     began = time.monotonic()
-    session = Session(entry, question.faults, patience=question.patience, say=say)
+
+    def back(host: int) -> None:
+        _join(entry, host, environ=os.environ, home=None)
+
+    session = Session(entry, question.faults, patience=question.patience, say=say, join=back)
     told = session.run()
     return _kept(_story(entry, question, session.state, told=told, took=time.monotonic() - began), entry)
 
@@ -72,6 +80,7 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
 
     Both runs are prepared alike, so that they differ in the faults alone. Of the command a `{run}` differs, as always.
     """
+    declared = _patient(declared, question)
     calm: tuple[Entry, RunState, float] | None = None
     if question.reference:
         with _started(declared, runs=runs, environ=environ) as (launcher, entry, folder):
@@ -85,7 +94,12 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
                 f"the undisturbed run {entry.run} {session.state.phase.value}: there is nothing to compare with",
                 hint=f"phalanx report {entry.run}",
             )
-    with _started(declared, runs=runs, environ=environ) as (launcher, entry, folder):
+    with _started(declared, runs=runs, environ=environ) as (launcher, entry, folder), _joiners() as joiners:
+
+        def back(host: int) -> None:
+            joined = _join(entry, host, environ=prepared.environ_for(folder, environ), home=folder / "home")
+            joiners.extend(() if joined is None else (joined,))
+
         say(f"{entry.run}: {len(question.faults)} to come")
         began = time.monotonic()
         session = Session(
@@ -95,6 +109,7 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
             patience=question.patience,
             say=say,
             launched=launcher,
+            join=back,
         )
         told = session.run()
         took = time.monotonic() - began
@@ -112,6 +127,37 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
             comparison=comparison,
         )
     return _kept(story, entry)
+
+
+def _patient(declared: Declared, question: Question) -> Declared:
+    """The same job; one that is made to stall notices it within the patience, where it does not say its own `hang`."""
+    policies = declared.outline.policies
+    stalls = any(fault.kind == "stall" and fault.value is None for fault in question.faults)
+    if not stalls or policies.health.hang != Health().hang:
+        return declared
+    health = dataclasses.replace(policies.health, hang=min(HANG, question.patience.fault / 4))
+    policies = dataclasses.replace(policies, health=health)
+    return declared._replace(outline=dataclasses.replace(declared.outline, policies=policies))
+
+
+def _join(entry: Entry, host: int, *, environ: Mapping[str, str], home: Path | None) -> subprocess.Popen[bytes] | None:
+    """What `phalanx join` does; nothing for a run that has ended. Raises PhalanxError."""
+    return None if read_end(entry.files) else join(entry, host=host, environ=environ, home=home)
+
+
+@contextlib.contextmanager
+def _joiners() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Agents that were joined; afterwards, with their run, they have gone."""
+    joined: list[subprocess.Popen[bytes]] = []
+    try:
+        yield joined
+    finally:
+        for agent in joined:
+            try:
+                agent.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait()
 
 
 def _compared(calm: Entry, before: RunState, hit: Entry, after: RunState, question: Question) -> Comparison:

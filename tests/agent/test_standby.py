@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from phalanx.agent.prestart import ride_along, stand_by
 from phalanx.agent.standby import ABANDONED, InterpreterLine, Standby, boot_env, can_stand_by, interpreter_line
 from runtime.starts import BOOT, PATIENCE, await_ready, waiting
 
@@ -370,3 +371,13 @@ def test_a_standby_that_nobody_holds_leaves_no_file_open() -> None:
     assert len(open_files()) == len(before) + 4
     del standby
     assert open_files() == before
+
+
+def test_nothing_stands_by_where_the_runtime_has_gone(tmp_path):
+    """It would not wait for its identity, and train alone."""
+    program = tmp_path / "train.py"
+    program.write_text("")
+    config = {"boot": str(tmp_path / "gone"), "environ": dict(os.environ), "cwd": str(tmp_path)}
+    argv = (sys.executable, str(program))
+    assert stand_by(None, config, name="standby/1", argv=argv, env={}, imports=()) is None
+    assert ride_along(argv, os.environ, str(tmp_path), config["boot"]) == (None, {})

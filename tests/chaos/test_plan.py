@@ -17,7 +17,7 @@ from phalanx.job.units import seconds
 from phalanx.names import TaskId
 
 TASKS = (TaskId("chief", 0), TaskId("worker", 0), TaskId("worker", 1), TaskId("my-role", 0))
-CAST = Cast(tasks=TASKS, hosts=3)
+CAST = Cast(tasks=TASKS, hosts=3, sizes=(1, 4))
 
 
 def read(text: str) -> Fault:
@@ -32,6 +32,8 @@ def read(text: str) -> Fault:
         ("slow:worker:0-my-role:0", Fault(kind="slow", target="worker:0-my-role:0", when=Moment(gap=0.0))),
         ("clock=-1h@1m", Fault(kind="clock", value=-3600.0, when=Moment(after=60.0))),
         ("disk:agent:2", Fault(kind="disk", target="agent:2", when=Moment(gap=0.0))),
+        ("agent:1=2s@1m", Fault(kind="agent", target="1", value=2.0, when=Moment(after=60.0))),
+        ("scale=3", Fault(kind="scale", value=3.0, when=Moment(gap=0.0))),
         ("agent:1@/epoch 3/", Fault(kind="agent", target="1", when=Moment(line="epoch 3"))),
         ("lead", Fault(kind="lead", when=Moment(gap=0.0))),
     ],
@@ -55,6 +57,9 @@ def test_a_fault_is_read_as_it_is_written(text, fault):
         ("agent:3", "no such host", "0, 1, 2"),
         ("disk:worker:0", "no such process", "agent:0"),
         ("lead:1", "lead takes no target", "KIND"),
+        ("scale", "wants a number of workers", "scale=3"),
+        ("scale=0", "wants a number of workers", "scale=3"),
+        ("scale=-1", "cannot last", "KIND"),
         ("KILL!", "cannot be read", "KIND"),
     ],
 )
@@ -82,8 +87,13 @@ def test_the_same_seed_draws_the_same_faults_and_each_is_possible(seed, count, k
     drawn = draw(seed, count=count, every=4.0, kinds=names, cast=CAST)
     assert drawn == draw(seed, count=count, every=4.0, kinds=names, cast=CAST)
     assert len(drawn) == count
+    workers = 2
     for fault in drawn:
-        assert check_target(fault, tasks=CAST.tasks, hosts=CAST.hosts) == fault
+        if fault.kind == "scale":
+            assert fault.value != workers
+            workers = int(fault.value or 0)
+        there = [task for task in TASKS if task.type != "worker"] + [TaskId("worker", n) for n in range(workers)]
+        assert check_target(fault, tasks=there, hosts=CAST.hosts) == fault
         assert 2.0 <= (fault.when.gap or 0.0) <= 6.0
     often = collections.Counter(fault.kind for fault in drawn)
     assert max(often.values(), default=0) - min((often[name] for name in names), default=0) <= 1
@@ -92,6 +102,18 @@ def test_the_same_seed_draws_the_same_faults_and_each_is_possible(seed, count, k
 def test_a_pair_cannot_be_drawn_from_one_task():
     with pytest.raises(InputError, match="no connection to cut"):
         draw(1, count=1, every=1.0, kinds=["slow"], cast=Cast(tasks=TASKS[:1], hosts=1))
+
+
+def test_a_size_cannot_be_drawn_where_there_is_but_one():
+    with pytest.raises(InputError, match="one size"):
+        draw(1, count=1, every=1.0, kinds=["scale"], cast=Cast(tasks=TASKS, hosts=1))
+
+
+def test_a_host_that_is_hit_at_random_comes_back_where_the_job_cannot_do_without_it():
+    [fixed] = draw(1, count=1, every=1.0, kinds=["agent"], cast=Cast(tasks=TASKS, hosts=2))
+    [elastic] = draw(1, count=1, every=1.0, kinds=["agent"], cast=CAST)
+    assert (fixed.value, elastic.value) == (2.0, None)
+    assert str(fixed).endswith("back after 2 s")
 
 
 def test_each_kind_that_hits_a_pair_may_pass_or_blame_one_of_the_two():

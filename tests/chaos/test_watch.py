@@ -111,14 +111,58 @@ def test_a_lead_that_nobody_replaces_is_not_taken_for_unharmed():
     assert not watch.told.outcome.good
 
 
-def test_a_new_lead_is_the_recovery_from_a_lost_one():
+def test_a_cut_after_which_a_task_stands_still_has_not_passed_yet():
+    """TensorFlow raises at once, and may take longer than the settling time to end."""
+    cut = Fault(kind="refuse", target="worker:0-worker:1")
+    still = running().at(7).lives(ev.TaskStalled, "worker:1", since=DAWN + 5, step=43, longest=0.1)
+    assert told_of(cut, still, waited=9.0).outcome is Outcome.OPEN
+    assert told_of(cut, still.at(8).lives(ev.TaskAwake, "worker:1"), waited=9.0).outcome is Outcome.UNHARMED
+    gone = running().at(7).lives(ev.TaskStalled, "worker:1", since=DAWN + 5, step=43, longest=0.1)
+    gone.at(9).exited("worker:1", code=1).culprit("worker:1", "exited with code 1").restarted()
+    assert told_of(cut, gone.at(10).bound().started().listening()).outcome is Outcome.RECOVERED
+
+
+def taken_over() -> History:
     told = running()
     told.epoch = 2
-    told.at(9).say(
+    return told.at(9).say(
         ev.RunStarted(time=told.now, run=told.run, name="digits", tasks=told.tasks, strategy="mwms", hosts=1)
     )
-    found = told_of(Fault(kind="lead"), told)
+
+
+def test_a_new_lead_is_the_recovery_from_a_lost_one_once_training_has_not_noticed_for_a_while():
+    lead = Fault(kind="lead")
+    assert told_of(lead, taken_over(), waited=6.0).outcome is Outcome.OPEN
+    found = told_of(lead, taken_over(), waited=8.0)
     assert (found.outcome, found.sign, found.recovered) == (Outcome.RECOVERED, "new lead", pytest.approx(4.0))
+    ended = told_of(lead, taken_over().at(9.5).ended("succeeded", 0, "worker:0 exited with code 0"))
+    assert (ended.outcome, ended.recovered) == (Outcome.RECOVERED, pytest.approx(4.0))
+
+
+def test_a_new_lead_under_which_training_starts_again_is_a_disturbance():
+    told = taken_over().at(9.5).exited("worker:1", signal=9).culprit("worker:1", "killed").restarted()
+    assert told_of(Fault(kind="lead"), told.at(10).bound().started().listening()).outcome is Outcome.DISTURBED
+
+
+def resized(workers: int) -> History:
+    told = running().at(5.5)
+    told.say(ev.ResizeOrdered(time=told.now, generation=1, before=2, workers=workers, why="scaled"))
+    told.ordered("worker:0", "worker:1").at(6).exited("worker:0", "worker:1", code=143, stopped=True).restarted()
+    told.tasks = told.tasks[:workers]
+    return told.at(7).bound().at(8).started().at(9).listening()
+
+
+def test_a_scaled_run_has_recovered_in_the_size_that_was_asked_for_and_in_no_other():
+    found = told_of(Fault(kind="scale", value=1.0), resized(1))
+    assert (found.outcome, found.sign, found.recovered) == (Outcome.RECOVERED, "resize", pytest.approx(4.0))
+    assert told_of(Fault(kind="scale", value=3.0), resized(1)).outcome is Outcome.DISTURBED
+    assert told_of(Fault(kind="scale", value=1.0), running(), waited=20.0).outcome is Outcome.OPEN
+
+
+def test_a_host_that_nobody_misses_is_hung_even_where_another_one_joins():
+    assert (
+        told_of(Fault(kind="agent", target="0", value=1.0), running(), lifted=6.0, waited=31.0).outcome is Outcome.HUNG
+    )
 
 
 def story(*told: Told, result: str = "succeeded", comparison: Comparison | None = None, cause: str = "") -> Story:

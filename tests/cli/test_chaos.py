@@ -88,3 +88,13 @@ def test_what_follows_a_script_is_the_scripts_and_what_follows_a_run_is_ours(ask
     app = main.app()
     found = main.delimit(app, ["chaos", *words])
     assert (found[found.index("--") + 1 :] if "--" in found else None) == script
+
+
+def test_last_is_a_run_though_a_program_has_that_name(ask, tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "last"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    with pytest.raises(PhalanxError, match=r"task worker:7|worker:7"):
+        ask("last", "--fault", "kill:worker:7")

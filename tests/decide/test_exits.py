@@ -12,7 +12,12 @@ from phalanx.names import TaskId
 
 
 def exited(
-    *, code: int | None = None, by: int | None = None, said: tuple[str, ...] = (), core: bool = False
+    *,
+    code: int | None = None,
+    by: int | None = None,
+    said: tuple[str, ...] = (),
+    core: bool = False,
+    oom: bool = False,
 ) -> TaskExited:
     return TaskExited(
         time=1.0,
@@ -24,12 +29,23 @@ def exited(
         signal=by,
         last_lines=said,
         core=core,
+        oom=oom,
     )
 
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(1, Kind.USER), (2, Kind.USER), (126, Kind.USER), (127, Kind.USER), (42, Kind.PREEMPTION), (143, Kind.PREEMPTION)],
+    [
+        (1, Kind.USER),
+        (2, Kind.USER),
+        (126, Kind.USER),
+        (127, Kind.USER),
+        (42, Kind.PREEMPTION),
+        (143, Kind.PREEMPTION),
+        (134, Kind.PLATFORM),
+        (137, Kind.INFRASTRUCTURE),
+        (139, Kind.PLATFORM),
+    ],
 )
 def test_an_exit_code_has_a_kind(code, kind):
     assert kind_of(exited(code=code)) is kind
@@ -53,6 +69,18 @@ def test_a_signal_has_a_kind_and_a_name(number, kind):
 
 def test_a_real_time_signal_is_named_by_its_number():
     assert "signal 40" in words_for(exited(by=40))
+
+
+def test_a_shells_word_for_a_signal_is_said_with_its_name():
+    assert "128 + SIGKILL" in words_for(exited(code=137))
+    assert words_for(exited(code=200)) == "exited with code 200"
+
+
+@pytest.mark.parametrize("exit_", [exited(by=signal.SIGKILL, oom=True), exited(code=137, oom=True)])
+def test_what_the_kernel_counted_as_out_of_memory_is_said_so(exit_):
+    assert "(out of memory: " in words_for(exit_)
+    assert "administrator" not in words_for(exit_)
+    assert kind_of(exit_) is Kind.INFRASTRUCTURE
 
 
 def test_a_core_dump_is_said():

@@ -124,6 +124,15 @@ class RunMachine(RuleBasedStateMachine):
         if host in self.state.hosts:
             self.say(ev.HostLost(time=self.now, host=host, reason="gone"))
 
+    @rule(host=st.integers(0, 2))
+    def a_host_comes_back(self, host):
+        if host in self.state.hosts and not self.state.hosts[host].living:
+            self.say(
+                ev.HostJoined(
+                    time=self.now, host=host, name=f"n{host}", address="a", cpus=1, gpus=0, memory=1, agent_pid=2
+                )
+            )
+
     @rule(hard=st.booleans())
     def somebody_stops_it(self, hard):
         self.say(ev.StopRequested(time=self.now, by="me", hard=hard))

@@ -74,6 +74,24 @@ def test_a_lost_host_is_replaced_by_phalanx_join(here):
     here.gone(within=5)
 
 
+def test_ctrl_c_takes_a_joined_host_away_and_costs_nothing(here):
+    here.script(PATIENT)
+    launcher = here.start("run", "--workers", 1, "--max-workers", 2, "--hosts", 1, "train.py")
+    here.event("task-started")
+    joiner = here.start("join", "last")
+    assert "host 1 has joined" in joiner.stdout.readline()
+    joiner.send_signal(signal.SIGINT)
+    assert joiner.wait(timeout=30) == 0
+    assert here.event("host-left")["host"] == 1
+    assert here.events("host-lost") == []
+    crowded = here.call("join", "last", "--host", 0)
+    assert crowded.returncode == 2
+    (here.folder / "enough").touch()
+    assert launcher.wait(timeout=60) == 0
+    ended = here.call("join", "last")
+    assert (ended.returncode, "has ended already" in ended.stderr) == (2, True)
+
+
 def test_a_run_that_is_not_elastic_cannot_be_scaled(here):
     here.script(PATIENT.replace('json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]', "[1]"))
     launcher = here.start("run", "--workers", 1, "train.py")

@@ -38,10 +38,9 @@ model.fit(data, steps_per_epoch=20, epochs=5000, verbose=2,
 def left_after(here) -> dict[str, tuple[int, str]]:
     """Task → the last step of its first generation, and what it saved there."""
     found = {}
-    for note in here.events("noted"):
-        said = re.search(r"leaves after step (\d+), as all 2 have agreed; (.+)", note["message"])
-        if said:
-            found.setdefault(note["task"], (int(said[1]), said[2]))
+    for left in here.events("task-leaves"):
+        if left["agreed"] and left["peers"] == 1 and left["generation"] == 1:
+            found[left["task"]] = (left["step"], left.get("saved", ""))
     return found
 
 
@@ -74,3 +73,78 @@ def test_sigterm_to_one_worker_makes_all_of_a_fit_save_and_leave_at_one_step(her
     # Preempted: the group starts again for free, and goes on from there.
     restored = here.event("checkpoint-restored", task="worker:0")
     assert restored["generation"] == 2
+
+
+HANDLER = """
+import os, time
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    weight = tf.Variable(tf.zeros([8]))
+    step = tf.Variable(0, dtype=tf.int64, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+mine = "ckpt" if strategy.cluster_resolver.task_id == 0 else "ckpt/other"
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(weight=weight, step=step), mine, max_to_keep=3)
+handler = tf.distribute.experimental.PreemptionCheckpointHandler(
+    strategy.cluster_resolver, manager, termination_config=tf.distribute.experimental.TerminationConfig()
+)
+print("begins at", int(step.numpy()), flush=True)
+
+def on_replica():
+    weight.assign_sub(0.1 * tf.distribute.get_replica_context().all_reduce("MEAN", weight - 1.0))
+
+@tf.function
+def train_step():
+    strategy.run(on_replica)
+
+def one():
+    train_step()
+    step.assign_add(1)
+
+while handler.total_run_calls < STEPS:
+    handler.run(one)
+    time.sleep(0.05)
+print("ends at", int(step.numpy()), flush=True)
+"""
+
+
+def test_a_preemption_checkpoint_handler_is_left_alone_and_its_exit_42_costs_nothing(here):
+    """facts §5: SIGTERM to one worker, all save one step and leave with 42."""
+    script = here.script(HANDLER.replace("STEPS", "200"))
+    launcher = here.start("run", "--workers", 2, "--max-restarts", 0, script)
+    here.event("task-stepped", task="worker:0")
+    os.kill(here.event("task-started", task="worker:1")["pid"], signal.SIGTERM)
+    assert launcher.wait(timeout=200) == 0
+    ends = sorted((e["generation"], e.get("code")) for e in here.events("task-exited"))
+    assert ends == [(1, 42), (1, 42), (2, 0), (2, 0)]
+    [order] = here.events("restart-ordered")
+    assert order["counted"] is False
+    logs = here.run_folder() / "logs"
+    begins = {int(re.search(r"begins at (\d+)", log.read_text())[1]) for log in logs.glob("*/g2.a1.out")}
+    assert len(begins) == 1
+    assert begins.pop() > 0
+
+
+KERAS = """
+import os
+import keras
+import numpy as np
+
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+x = np.ones((64, 8), "float32")
+model.fit(x, x[:, :1], epochs=100000, batch_size=8, verbose=0,
+          callbacks=[keras.callbacks.BackupAndRestore("backup", save_freq=5)])
+"""
+
+
+def test_a_keras_3_fit_saves_and_leaves_when_it_is_stopped(here):
+    launcher = here.start("run", "--workers", 1, here.script(KERAS))
+    saved = here.event("checkpoint-saved", 2)
+    assert here.call("stop", here.run_folder().name).returncode == 0
+    assert launcher.wait(timeout=60) == 4
+    [exited] = here.events("task-exited")
+    assert exited.get("code") == 143
+    [left] = here.events("task-leaves")
+    assert left["saved"]
+    assert saved["path"].startswith(str(here.folder))

@@ -67,6 +67,27 @@ def test_ten_at_once_unpack_one_version_and_leave_no_scratch(tmp_path):
     assert (found[0] / "phalanx" / "runtime" / "boot" / "sitecustomize.py").is_file()
 
 
+@pytest.mark.real
+def test_a_version_whose_agent_lives_is_kept_however_old_it_is(tmp_path):
+    """Its standbys and tasks start from there: without the folder a standby would run the program alone."""
+    used = bundle.unpacked(tmp_path)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from phalanx.agent import main; main._hold(); print(); input()"
+    argv = [sys.executable, "-S", "-E", "-c", code, str(used)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == b"\n"
+        others = [tmp_path / f"agent-{number}" for number in range(6)]
+        for other in others:
+            other.mkdir()
+        os.utime(used, (0, 0))
+        bundle._forget_old(tmp_path, keep=others[-1])
+        assert (used / "phalanx" / "agent" / "main.py").is_file()
+        assert len(list(tmp_path.iterdir())) == 5
+        agent.kill()
+    bundle._forget_old(tmp_path, keep=others[-1])
+    assert not used.exists()
+
+
 def test_a_cache_that_others_can_write_is_refused(home):
     root = home / ".cache" / "phalanx"
     root.mkdir(mode=0o777)

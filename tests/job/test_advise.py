@@ -178,8 +178,8 @@ def test_what_is_odd_is_said_and_stops_nothing(text, rule):
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("roles: {worker: {count: 4, min: 5}}", "roles.worker.min", "contradict each other"),
-        ("roles: {worker: {count: 4, max: 3}}", "roles.worker.max", "contradict each other"),
+        ("roles: {worker: {count: 4, min: 5}}", "roles.worker.min", "min <= workers <= max"),
+        ("roles: {worker: {count: 4, max: 3}}", "roles.worker.max", "min <= workers <= max"),
         ("roles: {worker: {count: 2}, ps: {count: 1, min: 1}}", "roles.ps.min", "only workers"),
         ("roles: {worker: {count: 2, min: 1}, ps: {count: 1}}", "roles.worker.min", "MultiWorkerMirroredStrategy"),
     ],

@@ -100,6 +100,11 @@ def test_where_a_proxy_is_set_its_exceptions_are_known(name):
     assert outline(environ={name: "http://p:3128", "NO_PROXY": "corp"}).no_proxy == "corp"
 
 
+def test_a_proxy_of_one_role_is_one_for_the_cluster():
+    written = "roles: {worker: {count: 2, env: {http_proxy: 'http://p:1', no_proxy: corp}}}"
+    assert outline(written, environ={"no_proxy": "home"}).no_proxy == "home,corp"
+
+
 def test_without_a_proxy_there_is_nothing_to_except():
     assert outline(environ={"no_proxy": "corp", "http_proxy": ""}).no_proxy is None
 

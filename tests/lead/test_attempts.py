@@ -117,6 +117,21 @@ async def test_an_evaluator_comes_back_alone_and_the_training_does_not_notice():
     assert (await over).phase is RunPhase.SUCCEEDED
 
 
+async def test_an_evaluator_does_not_pay_for_the_restarts_of_the_group():
+    world = World(outline(workers=2, evaluator=1, policies=Policies(restart=Restart(max=3))))
+    over = world.start()
+    await all_up(world)
+    for generation in (2, 3):
+        world.exit("worker:1", signal=9)
+        await world.until(lambda state, n=generation: state.generation == n and _runs(state, "evaluator:0"))
+    world.exit("evaluator:0", signal=9)
+    await world.until(lambda state: attempts(state)["evaluator:0"] == 2 and state.phase is RunPhase.RUNNING)
+    assert world.lead.state.past[-1].restart.why == "restart 1 of 3"
+    for task in ("worker:0", "worker:1"):
+        world.exit(task)
+    assert (await over).phase is RunPhase.SUCCEEDED
+
+
 async def test_an_evaluator_that_is_past_help_is_given_up_and_the_training_ends_well():
     world = World(outline(workers=2, evaluator=1, policies=Policies(restart=Restart(max=1))))
     over = world.start()

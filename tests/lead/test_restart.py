@@ -128,6 +128,7 @@ async def test_a_preempted_group_comes_back_for_free():
     world.exit("worker:1", code=42)
     await world.until(in_generation(2))
     assert [order.counted for order in world.said(ev.RestartOrdered)] == [False]
+    assert [order.grace for order in world.said(ev.StopOrdered)] == [10.0]  # the other is saving the same step
     for name in ("worker:0", "worker:1"):
         world.exit(name)
     assert (await over).phase is RunPhase.SUCCEEDED

@@ -15,7 +15,7 @@ PARTS = (
     "states",
     "events",
     "event",
-    "hostcheck",
+    "hostevents",
     "plan",
     "tfconfig",
     "names",

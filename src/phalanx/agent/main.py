@@ -5,6 +5,7 @@ Imports here are few on purpose: everything that needs asyncio is imported once 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ def main() -> int:
     if not line:
         return _PLACE_FAILED
     config: dict[str, Any] = json.loads(line)
+    _hold()
     try:
         reaper = fork_reaper()
         waiting = prestart(config, reaper)
@@ -35,6 +37,14 @@ def main() -> int:
     from phalanx.agent.host import run_agent  # noqa: PLC0415 - asyncio and all above it, after the first effects
 
     return run_agent(config, reaper, waiting, carrier)
+
+
+def _hold() -> None:
+    """Keep this version's folder as long as this process lives: what it starts later is started from there."""
+    try:
+        fcntl.flock(os.open(__file__, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return  # a file inside an archive, or a file system without locks
 
 
 def _first_line(fd: int) -> bytes:

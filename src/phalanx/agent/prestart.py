@@ -9,7 +9,7 @@ from typing import Any
 
 from phalanx.agent.children import Child, ChildSpec, Reaper
 from phalanx.agent.life import Life
-from phalanx.agent.standby import Standby, boot_env, can_stand_by
+from phalanx.agent.standby import Standby, boot_env, can_stand_by, is_there
 
 
 class Waiting:
@@ -71,7 +71,7 @@ def stand_by(
     Raises OSError and PlaceError where no process or pipe is to be had.
     """
     environ = {**config["environ"], **env}
-    if not can_stand_by(argv, environ, config["cwd"]):
+    if not is_there(config["boot"]) or not can_stand_by(argv, environ, config["cwd"]):
         return None
     standby, life = Standby(boot=config["boot"], imports=tuple(imports)), Life()
     added = {**standby.env(environ), **life.env()}
@@ -91,7 +91,7 @@ def ride_along(
 
     `boot`: the folder with our sitecustomize; empty where nothing of ours may be inside.
     """
-    if not boot or not can_stand_by(argv, environ, cwd):
+    if not boot or not is_there(boot) or not can_stand_by(argv, environ, cwd):
         return None, {}
     life = Life()
     return life, {**boot_env(environ, boot), **life.env()}

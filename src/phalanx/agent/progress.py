@@ -61,6 +61,9 @@ class Progress:
         if life is None or self._followed.get(running) is None:
             return
         self._read(running, life)
+        step = life.sign().step
+        if step is not None and step != self._followed[running].step:
+            self._say_step(running, step, time.time())
         del self._followed[running]
         asyncio.get_running_loop().remove_reader(life.fileno())
         life.close()
@@ -91,17 +94,17 @@ class Progress:
                 asyncio.get_running_loop().call_later(LEAVING, self._still_there, running)
 
     def _tell_stopping(self, running: Running, fact: dict[str, Any], now: float) -> None:
-        """Where it stopped and what it saved, for people."""
-        words = [f"{running.task.id} leaves after step {int(fact['step'])}"]
-        if fact["peers"] > 1 and fact["agreed"]:
-            words.append(f", as all {int(fact['peers'])} have agreed")
-        elif fact["peers"] > 1:
-            words.append(", without a word from all of its peers")
-        if fact.get("wrong"):
-            words.append(f"; saving failed: {fact['wrong']}")
-        else:
-            words.append(f"; saved {fact['saved']}" if fact["saved"] else "; nothing but its own checkpoints is kept")
-        self._note("".join(words), running, now)
+        """Where it stopped and what it saved."""
+        self._tell(
+            running,
+            ev.TaskLeaves,
+            now,
+            step=int(fact["step"]),
+            peers=int(fact["peers"]) - 1,
+            agreed=bool(fact["agreed"]),
+            saved=str(fact.get("saved", "")),
+            wrong=str(fact.get("wrong", "")),
+        )
 
     def _still_there(self, running: Running) -> None:
         if running in self._followed and not running.ended.is_set():

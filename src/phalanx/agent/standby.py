@@ -13,7 +13,7 @@ from phalanx.runtime.boot.phalanx_standby import ABANDONED, mark
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["ABANDONED", "InterpreterLine", "Standby", "boot_env", "can_stand_by", "interpreter_line"]
+__all__ = ["ABANDONED", "InterpreterLine", "Standby", "boot_env", "can_stand_by", "interpreter_line", "is_there"]
 
 #: The pipes' numbers in the child: high, so that files which imports leave open have the numbers they always had.
 _IDENTITY, _READY = 198, 199
@@ -77,6 +77,11 @@ def can_stand_by(argv: Sequence[str], environ: Mapping[str, str], cwd: str = "")
             with open(program, "rb") as file:  # noqa: PTH123 - no pathlib before the standbys are off
                 return file.read(2) != b"#!"
     return False
+
+
+def is_there(boot: str) -> bool:
+    """Whether our sitecustomize lies there still: without it a standby would not wait, and run the program alone."""
+    return os.access(f"{boot}/sitecustomize.py", os.R_OK)
 
 
 def boot_env(environ: Mapping[str, str], boot: str) -> dict[str, str]:

@@ -337,6 +337,7 @@ class Tasks:
         if running.standby is not None:
             running.standby.discard()  # it has ended; this only closes what is left of its pipes
         self._progress.leave(running)
+        oom = self._watch.out_of_memory(running, event.time)
         self._tell(
             running,
             ev.TaskExited,
@@ -345,6 +346,7 @@ class Tasks:
             code=event.code,
             signal=event.signal,
             core=event.core,
+            oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
             last_lines=self._last_lines(running),
             cpu_seconds=round(event.user + event.system, 3),

@@ -12,6 +12,7 @@ from typing import Any
 from phalanx import events as ev
 from phalanx.agent import tree
 from phalanx.agent.getstatus import answers
+from phalanx.agent.oomkills import OomKills
 from phalanx.agent.peers import Connection, PeerTable
 from phalanx.agent.pulse import Awake, Froze, Pulse, Quiet, Reading, Sign, Stalled, Word
 from phalanx.agent.running import Running
@@ -103,6 +104,7 @@ class Watch:
         self._tell, self._clock = tell, clock
         self._watched: list[Watched] = []
         self._loop: asyncio.Task[None] | None = None
+        self._oom = OomKills()
         self._peers: PeerTable | None = None
         with contextlib.suppress(OSError):  # a kernel without sock_diag: the other signs remain
             self._peers = PeerTable()
@@ -111,12 +113,19 @@ class Watch:
     def add(self, running: Running) -> None:
         """Watch it from now on until it has ended or is told to."""
         self._watched.append(Watched(running, patience=self.patience, now=self._clock()))
+        self._oom.look([running.pid], self._clock())
         if self._loop is None or self._loop.done():
             self._loop = asyncio.ensure_future(self._run())
 
     def heart(self, running: Running) -> int:
         """The process of the task that does the work."""
         return next((one.heart for one in self._watched if one.running is running), running.pid)
+
+    def out_of_memory(self, running: Running, when: float) -> bool:
+        """Whether the kernel ended it at `when` because there was no memory left. To be asked once, after its end."""
+        killed = self._oom.killed(running.pid, when)
+        self._oom.forget(running.pid)
+        return killed and not running.stopped
 
     def close(self) -> None:
         """No more looks."""
@@ -138,6 +147,7 @@ class Watch:
         for one in [one for one in self._watched if one.running.ended.is_set() or one.running.stopped]:
             one.let_go()
             self._watched.remove(one)
+        self._oom.look([one.running.pid for one in self._watched], now)
         connections = self._connections()
         if now - self._looked >= _FAMILY or now < self._looked:
             self._looked, table = now, tree.processes()

@@ -61,7 +61,11 @@ class Fault:
         words = [self.kind]
         if self.target:
             words.append(f"agent:{self.target}" if self.row.aim is Aim.HOST else self.target)
-        if self.value is not None:
+        if self.row.aim is Aim.SIZE:
+            words.append(f"to {self.value:g}")
+        elif self.row.aim is Aim.HOST and self.value is not None:
+            words.append(f"back after {self.value:g} s")
+        elif self.value is not None:
             words.append(f"by {self.value:+g} s" if self.row.amount else f"for {self.value:g} s")
         return " ".join(words)
 
@@ -77,7 +81,7 @@ def parse_fault(text: str, *, seconds: Seconds) -> Fault:
         if not row.value:
             raise InputError(f"--fault {text}: {row.name} takes no value", hint=_FORM)
         value = _signed(match["value"], seconds, f"--fault {text}")
-        if value < 0 and not row.amount:
+        if value < 0 and (not row.amount or row.aim is Aim.SIZE):
             raise InputError(f"--fault {text}: a fault cannot last {match['value']}", hint=_FORM)
     when = _moment(match["when"], seconds, f"--fault {text}")
     return Fault(kind=row.name, target=match["target"] or "", value=value, when=when)
@@ -93,7 +97,10 @@ def known_kind(name: str, where: str) -> Kind:
 
 
 def check_target(fault: Fault, *, tasks: Sequence[TaskId], hosts: int) -> Fault:
-    """The same fault, with its target filled in where only one is possible. Raises InputError where it is none."""
+    """The same fault, with its target filled in where only one is possible. Raises InputError where it is none.
+
+    Whether the job takes the size of a `scale` is the lead's to say.
+    """
     aim, where = fault.row.aim, f"--fault {fault.kind}{f':{fault.target}' if fault.target else ''}"
     match aim:
         case Aim.TASK | Aim.PAIR:
@@ -109,6 +116,8 @@ def check_target(fault: Fault, *, tasks: Sequence[TaskId], hosts: int) -> Fault:
             if fault.target and fault.target not in known:
                 raise InputError(f"{where}: no such process", hint=f"one of {', '.join(known[:8])}, or none for all")
         case _:
+            if aim is Aim.SIZE and (fault.value is None or fault.value < 1 or fault.value % 1):
+                raise InputError(f"{where} wants a number of workers", hint="scale=3")
             if fault.target:
                 raise InputError(f"{where}: {fault.kind} takes no target", hint=_FORM)
     return fault

@@ -15,6 +15,7 @@ class Aim(enum.Enum):
     LAUNCHER = "nothing: there is one launcher"
     PAIR = "two tasks, such as worker:0-worker:1"
     OURS = "agent:N, lead, or nothing for all of them"
+    SIZE = "nothing: =N says how many workers"
 
 
 class Takes(enum.Enum):
@@ -24,10 +25,12 @@ class Takes(enum.Enum):
     BLAMES = "it is the culprit; restart, or the end"
     #: Nobody notices, nothing restarts.
     UNHARMED = "training goes on"
-    #: Another lead takes over, and training goes on.
+    #: Another lead takes over, and training does not notice.
     TAKEN_OVER = "another lead takes over"
     #: An attached run ends as stopped; a detached one goes on.
     LAUNCHER = "an attached run stops, a detached one goes on"
+    #: The group stops where all can save and starts again in that size; nobody is blamed.
+    RESIZED = "the group starts again in that size"
     #: It passes unnoticed, or one of the two is the culprit.
     EITHER = "it passes, or one of the two is the culprit"
 
@@ -52,6 +55,11 @@ class Kind:
         if self.amount or not self.value:
             return 0.0 if self.amount else None
         return self.usual if value is None else value
+
+    def may_pass(self, value: float | None) -> bool:
+        """Whether a run may take it without a word."""
+        brief = self.aim is Aim.TASK and self.lasts(value) is not None
+        return self.takes in (Takes.UNHARMED, Takes.EITHER, Takes.LAUNCHER) or brief
 
 
 _LASTS = "seconds that it lasts"
@@ -109,9 +117,23 @@ KINDS: dict[str, Kind] = {
             value=_LASTS,
             usual=2.0,
         ),
-        Kind(name="agent", summary="SIGKILL to the agent of a host", aim=Aim.HOST, takes=Takes.BLAMES),
+        Kind(
+            name="agent",
+            summary="SIGKILL to the agent of a host",
+            aim=Aim.HOST,
+            takes=Takes.BLAMES,
+            value="seconds until another agent joins in its place, if the loss is known by then; without: none does",
+        ),
         Kind(name="lead", summary="SIGKILL to the lead", aim=Aim.LEAD, takes=Takes.TAKEN_OVER),
         Kind(name="launcher", summary="SIGKILL to the launcher", aim=Aim.LAUNCHER, takes=Takes.LAUNCHER),
+        Kind(
+            name="scale",
+            summary="`phalanx scale` to another number of workers",
+            aim=Aim.SIZE,
+            takes=Takes.RESIZED,
+            value="how many workers",
+            amount=True,
+        ),
     )
 }
 

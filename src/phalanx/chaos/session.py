@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from phalanx.chaos.fault import Fault
+from phalanx.chaos.kinds import Aim
 from phalanx.chaos.output import leader_of, printed
 from phalanx.chaos.strike import STRIKES
 from phalanx.chaos.watch import Outcome, Told, Watch, missed, refused
@@ -27,6 +28,8 @@ LOOK, ASK = 0.01, 1.0
 LEADLESS = 25.0
 #: Seconds that a fault which nobody has to notice is given to be noticed all the same.
 SETTLE = 3.0
+#: Seconds for which the first step is awaited of a group that listens: its steps may not be known.
+STEPLESS = 15.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,11 +64,13 @@ class Session:
         patience: Patience | None = None,
         say: Callable[[str], None] = lambda _: None,
         launched: Launcher | None = None,
+        join: Callable[[int], None] | None = None,
     ) -> None:
         """`launched`: who follows a run that we have started; None for somebody else's run.
 
-        A run of ours is seen to its end; another is left once its faults are settled.
+        A run of ours is seen to its end; another is left once its faults are settled. `join`: brings a host back.
         """
+        self._join = join
         self._entry, self._prepared, self._say, self._launched = entry, prepared, say, launched
         self._patience = patience or Patience()
         # Those with a time of their own come in its order, the others where they stand.
@@ -78,6 +83,8 @@ class Session:
         self.state = RunState()
         self._running: float | None = None  # when all tasks had first started
         self._free = 0.0  # when the fault before was over
+        self._trains: float | None = None  # since when the group that runs now trains, as far as is known
+        self._listens: float | None = None  # since when all of it listen
         self._asked = self._heard = time.monotonic()
 
     def run(self) -> tuple[Told, ...]:
@@ -121,7 +128,7 @@ class Session:
         watch = self._watch
         if watch is None:
             return
-        if self._lift is not None and now >= self._lift[0]:
+        if self._lift is not None and now >= self._lift[0] and not self._still_counts(watch.told.fault):
             self._undo()
         watch.wait(now, settle=self._patience.settle, patience=self._patience.fault)
         if watch.open:
@@ -134,6 +141,11 @@ class Session:
         if told.outcome is Outcome.HUNG and self._launched is not None:
             self._launched.end()
 
+    def _still_counts(self, fault: Fault) -> bool:
+        """Whether the run takes a host that was hit for living: until then no other agent may join in its place."""
+        host = self.state.hosts.get(int(fault.target)) if fault.row.aim is Aim.HOST else None
+        return host is not None and host.living
+
     def _undo(self) -> None:
         if self._lift is not None:
             lift, self._lift = self._lift[1], None
@@ -143,13 +155,27 @@ class Session:
 
     def _is_due(self, fault: Fault, now: float) -> bool:
         if self._running is None or not self._all_run():
+            self._trains = self._listens = None
             return False
         when = fault.when
         if when.line:
             return re.search(when.line, printed(self._entry.files, leader_of(self.state)), re.MULTILINE) is not None
         if when.after is not None:
             return now - self._running >= when.after
-        return now - self._free >= (when.gap or 0.0)
+        if self._trains is None:
+            self._trains = now if self._stepping(now) else None
+        return self._trains is not None and now - max(self._free, self._trains) >= (when.gap or 0.0)
+
+    def _stepping(self, now: float) -> bool:
+        """Whether its first step is done, where it is known to have any. Before it there is little to hurt."""
+        tasks = self.state.tasks.values()
+        if not self.state.must_listen or any(task.first_step is not None for task in tasks):
+            return True
+        if any(task.address and task.listening is None for task in tasks):
+            self._listens = None
+            return False
+        self._listens = now if self._listens is None else self._listens
+        return now - self._listens >= STEPLESS
 
     def _all_run(self) -> bool:
         """Also those that had not listened or made a step when the run was first complete are then as before."""
@@ -158,7 +184,7 @@ class Session:
         )
 
     def _strike(self, fault: Fault, now: float) -> None:
-        where = Whereabouts(entry=self._entry, state=self.state, prepared=self._prepared)
+        where = Whereabouts(entry=self._entry, state=self.state, prepared=self._prepared, join=self._join)
         try:
             lift = STRIKES[fault.kind](fault, where)
         except CannotError as wrong:

@@ -22,9 +22,14 @@ def stop(fault: Fault, where: Whereabouts) -> Callable[[], None]:
     return lambda: _send(target, signal.SIGCONT, gone=True)
 
 
-def kill_agent(fault: Fault, where: Whereabouts) -> None:
-    """SIGKILL to an agent: its reaper ends the tasks of its host."""
-    _send(where.agent(int(fault.target)), signal.SIGKILL)
+def kill_agent(fault: Fault, where: Whereabouts) -> Callable[[], None] | None:
+    """SIGKILL to an agent: its reaper ends the tasks of its host. The lift lets another one join in its place."""
+    host = int(fault.target)
+    join = where.join
+    if fault.value is not None and join is None:
+        raise CannotError("nobody here can bring a host back")
+    _send(where.agent(host), signal.SIGKILL)
+    return None if fault.value is None or join is None else lambda: join(host)
 
 
 def kill_lead(fault: Fault, where: Whereabouts) -> None:

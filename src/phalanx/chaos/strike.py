@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from phalanx.chaos import disk, signals, sockets, stall, wallclock
+from phalanx.chaos import disk, signals, size, sockets, stall, wallclock
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.whereabouts import Whereabouts
 
@@ -23,4 +23,5 @@ STRIKES: dict[str, Strike] = {
     "agent": signals.kill_agent,
     "lead": signals.kill_lead,
     "launcher": signals.kill_launcher,
+    "scale": size.scale,
 }

@@ -11,8 +11,12 @@ import enum
 from phalanx import events as ev
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.kinds import Aim, Takes
+from phalanx.names import TaskId
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase
+
+#: After these something has to come again.
+_BREAKS = ev.CulpritNamed | ev.RestartOrdered | ev.ResizeOrdered | ev.HostLost | ev.StopRequested
 
 
 class Outcome(enum.Enum):
@@ -66,6 +70,8 @@ class Watch:
         self._hosts = self._hosts_of(state)
         self._broken = False  # something has ended, so that something has to come again
         self._lifted: float | None = None
+        self._taken_over: float | None = None
+        self._still: set[TaskId] = set()  # who has come to a stop, and may be about to end
 
     @property
     def open(self) -> bool:
@@ -85,26 +91,35 @@ class Watch:
             self._tell(detected=round(now - self._now, 3), sign=sign)
         if isinstance(event, ev.CulpritNamed):
             self._tell(blamed=self._name(event, state))
-        if isinstance(event, ev.CulpritNamed | ev.RestartOrdered | ev.HostLost) or self._ended_by_itself(event):
+        self._note_pauses(event)
+        if isinstance(event, _BREAKS) or self._ended_by_itself(event):
             self._broken = True
-        if isinstance(event, ev.RunStarted) and state.epoch > self._epoch:
-            self._broken = True
-        if isinstance(event, ev.StopRequested):
-            self._broken = True
+        if isinstance(event, ev.RunStarted) and state.epoch > self._epoch and self._taken_over is None:
+            self._taken_over = now
+            if self._fault.row.takes is not Takes.TAKEN_OVER:
+                self._broken = True
         if isinstance(event, ev.RunEnded):
             self._run_ended(event, now)
         elif self._broken and self._all_again(state):
-            self._settle(self._came_back(), recovered=round(now - self._now, 3))
+            self._settle(self._came_back(state), recovered=round(now - self._now, 3))
+
+    def _note_pauses(self, event: ev.Event) -> None:
+        if isinstance(event, ev.TaskFroze | ev.TaskQuiet | ev.TaskStalled):
+            self._still.add(event.task)
+        elif isinstance(event, ev.TaskAwake | ev.TaskExited):
+            self._still.discard(event.task)
 
     def wait(self, now: float, *, settle: float, patience: float) -> None:
         """Time has passed and nothing was said: what is over by now?"""
         if not self.open:
             return
-        lasts = self._fault.row.lasts(self._fault.value)
-        may_pass = self._fault.row.takes in (Takes.UNHARMED, Takes.EITHER, Takes.LAUNCHER) or lasts is not None
-        over = self._lifted if lasts else self._now
-        if not self._broken and may_pass and over is not None and now - over >= settle:
+        row = self._fault.row
+        over = self._lifted if row.lasts(self._fault.value) else self._now
+        calm = not self._broken and not self._still
+        if calm and row.may_pass(self._fault.value) and over is not None and now - over >= settle:
             self._settle(Outcome.UNHARMED)
+        elif not self._broken and self._succeeded_to and now - (self._taken_over or now) >= settle:
+            self._settle(Outcome.RECOVERED, recovered=self._since(self._taken_over))
         elif now - self._now >= patience:
             self._settle(Outcome.HUNG, why=f"nothing settled within {patience:g} s")
 
@@ -115,8 +130,10 @@ class Watch:
 
     def _run_ended(self, event: ev.RunEnded, now: float) -> None:
         takes = self._fault.row.takes
-        if event.outcome == RunPhase.SUCCEEDED.value:
-            bad = self._broken and takes is Takes.UNHARMED
+        if event.outcome == RunPhase.SUCCEEDED.value and self._succeeded_to and not self._broken:
+            self._settle(Outcome.RECOVERED, recovered=self._since(self._taken_over))
+        elif event.outcome == RunPhase.SUCCEEDED.value:
+            bad = self._broken and takes in (Takes.UNHARMED, Takes.TAKEN_OVER)
             self._settle(Outcome.DISTURBED if bad else Outcome.UNHARMED)
         elif event.outcome == RunPhase.STOPPED.value:
             self._settle(Outcome.ENDED if takes is Takes.LAUNCHER else Outcome.DISTURBED, why=event.cause)
@@ -127,10 +144,22 @@ class Watch:
         if self.told.detected is None and self.told.outcome is Outcome.ENDED:
             self._tell(detected=round(now - self._now, 3), sign="the run ended")
 
-    def _came_back(self) -> Outcome:
+    @property
+    def _succeeded_to(self) -> bool:
+        """Whether the lead was hit, and another one leads."""
+        return self._fault.row.takes is Takes.TAKEN_OVER and self._taken_over is not None
+
+    def _since(self, then: float | None) -> float | None:
+        return None if then is None else round(then - self._now, 3)
+
+    def _came_back(self, state: RunState) -> Outcome:
         match self._fault.row.takes:
-            case Takes.UNHARMED:
+            case Takes.UNHARMED | Takes.TAKEN_OVER:
                 return Outcome.DISTURBED
+            case Takes.RESIZED:
+                workers = sum(task.type == "worker" for task in state.tasks)
+                asked = workers == self._fault.value and not self.told.blamed
+                return Outcome.RECOVERED if asked else Outcome.DISTURBED
             case Takes.BLAMES | Takes.EITHER:
                 return Outcome.RECOVERED if self._rightly() else Outcome.MISBLAMED
         return Outcome.RECOVERED
@@ -166,6 +195,8 @@ class Watch:
                 return "stop"
             case ev.RunStarted():
                 return "new lead"
+            case ev.ResizeOrdered():
+                return "resize"
             case ev.Noted() if self._fault.kind == "disk":
                 return "note"
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 from phalanx.chaos.process import Process, children, process
@@ -23,6 +24,8 @@ class Whereabouts:
     entry: Entry
     state: RunState
     prepared: Path | None = None
+    #: Brings a host back, as `phalanx join` does; nothing where the run has ended.
+    join: Callable[[int], None] | None = None
 
     def task(self, task: TaskId) -> Process:
         """The process of its newest attempt. Raises CannotError where it does not run here."""

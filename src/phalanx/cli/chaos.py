@@ -17,6 +17,7 @@ from phalanx.errors import InputError
 
 if TYPE_CHECKING:
     from phalanx.chaos.plan import Cast
+    from phalanx.plan.size import Elastic
     from phalanx.trial import Question
 
 _FAULTS = cyclopts.Group("Faults", sort_key=0)
@@ -54,13 +55,15 @@ def chaos(
 
       kill:TASK              SIGKILL
       stop:TASK[=FOR]        SIGSTOP; with FOR, SIGCONT after so many seconds
-      stall:TASK[=FOR]       alive, but its main thread sleeps (not in a run that goes on already)
+      stall:TASK[=FOR]       alive, but its main thread sleeps (not in a run that goes on already; --hang is then 10s)
       refuse:TASK-TASK       their connections are reset, new ones refused
       half-open:TASK-TASK[=FOR]  what they send each other is lost without a word (3s)
       slow:TASK-TASK[=FOR]   at most 256 KiB a second between the two (3s)
       clock[:WHO][=BY]       the wall clock of agents and lead jumps (1h; not in a run that goes on already)
       disk[:WHO][=FOR]       agents and lead can write nothing, as on a full disk (2s); WHO: agent:N or lead
-      agent:HOST lead launcher   SIGKILL to these
+      agent:HOST[=FOR]       SIGKILL; with FOR, another one joins in its place after so many seconds
+      scale=WORKERS          phalanx scale
+      lead launcher          SIGKILL to these
 
     Exits 0 when each fault ended in success or in the one expected root cause, and the result is the same; else 1.
 
@@ -120,17 +123,18 @@ def chaos(
 
         entry = which.find(command[0])
         state = read_state(entry.files)
-        story = hurt(
-            entry, asked.question(Cast(tasks=tuple(state.tasks), hosts=state.wanted_hosts), going=True), say=say
-        )
+        cast = Cast(tasks=tuple(state.tasks), hosts=state.wanted_hosts, sizes=_sizes(state.elastic))
+        story = hurt(entry, asked.question(cast, going=True), say=say)
     else:
         from phalanx.job.declare import declare  # noqa: PLC0415 - as above
+        from phalanx.plan.size import elastic_of  # noqa: PLC0415 - as above
         from phalanx.trial import try_out  # noqa: PLC0415 - as above
 
         cwd = Path.cwd()
         declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
         outline = declared.outline
-        question = asked.question(Cast(tasks=outline.tasks(), hosts=outline.hosts), going=False)
+        cast = Cast(tasks=outline.tasks(), hosts=outline.hosts, sizes=_sizes(elastic_of(outline)))
+        question = asked.question(cast, going=False)
         where = cwd / (runs or Path(os.environ.get("PHALANX_RUNS") or "runs"))
         story = try_out(declared, question, runs=where, environ=os.environ, say=say)
     sys.stdout.write(encoder.dumps(story.to_json(), indent=1) + "\n" if json else render(story))
@@ -200,6 +204,11 @@ class _Asked:
             tolerance=self._tolerance,
             reference=self._reference,
         )
+
+
+def _sizes(elastic: Elastic | None) -> tuple[int, int] | None:
+    """The fewest and the most workers, where they are not the same."""
+    return (elastic.fewest, elastic.most) if elastic is not None and elastic.fewest < elastic.most else None
 
 
 def _duration(flag: str, text: str) -> float:

@@ -13,6 +13,7 @@ from phalanx.cli.values import choice, whole
 from phalanx.errors import InputError
 from phalanx.job.flags import SUFFIXES, Flags
 from phalanx.job.nearest import nearest
+from phalanx.records.index import LAST, Index
 
 #: Answered by the command line itself.
 _ANSWERED = ("--help", "-h", "--version")
@@ -112,8 +113,10 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
 
 
 def names_a_run(word: str) -> bool:
-    """Whether the first word of `chaos` is a run: no file of that name is here, and no program on PATH."""
-    return not Path(word).is_file() and not word.endswith(".py") and shutil.which(word) is None
+    """Whether the first word of `chaos` is a run: `last`, one of this user's, or neither a file nor a program."""
+    if Path(word).is_file() or word.endswith(".py"):
+        return False
+    return word == LAST or any(entry.run == word for entry in Index().all()) or shutil.which(word) is None
 
 
 def _not_ours(option: str, known: cyclopts.ArgumentCollection) -> InputError:

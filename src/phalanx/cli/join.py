@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from typing import Annotated
@@ -10,11 +11,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.asker import asker
 from phalanx.cli.values import whole
+from phalanx.decide.elastic import living_hosts, workers
 from phalanx.errors import InputError, PlaceError
 from phalanx.launch import join as start
 from phalanx.protocol import people
-from phalanx.records.index import LAST
+from phalanx.records.index import LAST, Entry
+from phalanx.records.reader import read_state
+from phalanx.states import RunState
 
 #: Seconds that the agent has to be known to the lead, and between two looks.
 _PATIENCE, _LOOK = 30.0, 0.1
@@ -38,6 +43,12 @@ def join(
       phalanx join digits-1130-073311 --host 1
     """
     entry = which.find(run)
+    state = read_state(entry.files)
+    if state.phase.terminal:
+        raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
+    if state.generation and not _has_room(state):
+        hint = "start it with --max-workers to let it grow"
+        raise InputError(f"{entry.run} has all the hosts that it can use", hint=hint)
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
     known = people.state(entry.address, entry.token)["hosts"]
@@ -54,12 +65,30 @@ def join(
         print(f"host {number} has joined {entry.run}; Ctrl-C takes it away again", flush=True)
         return agent.wait()
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nphalanx: host {number} leaves {entry.run}\n")
-        return 0
+        return _take_away(entry, number, agent)
     finally:
         if agent.poll() is None:
             agent.kill()
             agent.wait()
+
+
+def _take_away(entry: Entry, host: int, agent: subprocess.Popen[bytes]) -> int:
+    """The run stops where it can and lets the agent go; a second Ctrl-C does not wait for that."""
+    sys.stderr.write(f"\nphalanx: host {host} leaves {entry.run} once it has stopped (again to leave at once)\n")
+    try:
+        people.withdraw(entry.address, entry.token, host=host, by=asker("join"))
+        return agent.wait()
+    except (PlaceError, KeyboardInterrupt):
+        return 0
+
+
+def _has_room(state: RunState) -> bool:
+    """Whether one more host would run anything: one is missing, or workers may be more."""
+    living = living_hosts(state)
+    if living < state.wanted_hosts:
+        return True
+    elastic, now = state.elastic, workers(state)
+    return elastic is not None and (elastic.size(living + 1, state.asked) or now) > now
 
 
 def _number(known: dict[str, bool]) -> int:

@@ -47,9 +47,12 @@ def run(
     """
     from phalanx.job.declare import declare  # noqa: PLC0415 - pydantic and YAML, not for --help
     from phalanx.job.show import note_line  # noqa: PLC0415 - as above
-    from phalanx.launch import follow, launch  # noqa: PLC0415 - as above
+    from phalanx.launch import follow, launch, settled  # noqa: PLC0415 - as above
     from phalanx.observe.outlet import guarded  # noqa: PLC0415 - as above
+    from phalanx.observe.report import render  # noqa: PLC0415 - as above
     from phalanx.observe.views import view_for  # noqa: PLC0415 - as above
+    from phalanx.records.reader import read_plan  # noqa: PLC0415 - as above
+    from phalanx.records.report import build_report  # noqa: PLC0415 - as above
 
     cwd = Path.cwd()
     declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
@@ -62,6 +65,11 @@ def run(
         out.write(f"{name}\n")
         out.flush()
         launched.started.let_go()
+        state = settled(launched)
+        if state.phase.terminal:
+            report = build_report(state, read_plan(launched.folder), launched.folder)
+            sys.stderr.write(render(report, brief=True))
+            return state.end.exit_code if state.end else 3
         sys.stderr.write(f"phalanx: {name} goes on; phalanx attach {name} follows it, phalanx stop {name} ends it\n")
         return 0
     footer = f"Ctrl-C stops it; logs: phalanx logs -f {name}"

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import which
-from phalanx.cli.stop import me
+from phalanx.cli.asker import asker
 from phalanx.cli.values import whole
 from phalanx.errors import InputError
 from phalanx.protocol import people
@@ -32,7 +32,7 @@ def scale(
     state = read_state(entry.files)
     if state.phase.terminal:
         raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
-    people.scale(entry.address, entry.token, workers=workers, by=me())
+    people.scale(entry.address, entry.token, workers=workers, by=asker("scale"))
     now = sum(task.type == "worker" for task in state.tasks)
     print(f"{entry.run}: {workers} workers asked for, {now} run now; phalanx attach {entry.run} shows the change")
     return 0

@@ -39,7 +39,7 @@ def stacks(
     if state.phase.terminal:
         raise InputError(f"{entry.run} has ended: nothing of it runs", hint=f"phalanx report {entry.run}")
     wanted = which.known(tasks, state, entry) if tasks else ()
-    asked = people.stacks(entry.lead, entry.token, tasks=[str(task) for task in wanted], by="phalanx stacks")
+    asked = people.stacks(entry.address, entry.token, tasks=[str(task) for task in wanted], by="phalanx stacks")
     missing = [str(task) for task in asked["tasks"]]
     if not missing:
         raise InputError("none of these tasks runs", hint=f"phalanx ps {entry.run}")

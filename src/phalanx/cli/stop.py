@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.asker import asker
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
 from phalanx.events import Record, StopOrdered, TaskExited
 from phalanx.observe.follow import Follower
@@ -54,7 +52,7 @@ def stop(
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
     try:
-        people.stop(entry.address, entry.token, hard=now, by=me())
+        people.stop(entry.address, entry.token, hard=now, by=asker("stop"))
     except PlaceError as wrong:
         return _unanswered(entry, wrong)
     if not wait:
@@ -73,7 +71,7 @@ def stop(
 def _unrecorded(entry: Entry, *, now: bool, wait: bool) -> int:
     """Ends a run whose folder was deleted: its lead still listens, and is asked until it has gone."""
     try:
-        people.stop(entry.address, entry.token, hard=now, by=me())
+        people.stop(entry.address, entry.token, hard=now, by=asker("stop"))
     except PlaceError as wrong:
         if isinstance(wrong, people.LeadUnreachableError) and not leads(entry):
             raise RunNotFoundError(
@@ -147,12 +145,3 @@ def _unanswered(entry: Entry, wrong: PlaceError) -> int:
         f"{entry.run} cannot be asked to stop: {wrong}",
         hint="without a lead each host ends its tasks by itself within seconds; `phalanx ps` shows what it knows",
     ) from wrong
-
-
-def me() -> str:
-    """Who asks, as the records name him: `user on machine`."""
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = str(os.getuid())
-    return f"{name}@{socket.gethostname().partition('.')[0]} with `phalanx stop`"

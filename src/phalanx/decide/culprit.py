@@ -164,7 +164,7 @@ def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:
         host=host,
         kind=Kind.INFRASTRUCTURE.value,
         sign="host",
-        cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost}",
+        cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost_why}",
         victims=tuple(task.id for task in state.tasks.values() if _fell(task) or task.phase is TaskPhase.LOST),
         hint="look at that host: its memory, its disk, whether it still runs",
     )

@@ -21,7 +21,7 @@ class Kind(enum.Enum):
     PREEMPTION = "preemption"  # asked to leave by the place
 
 
-#: Exit codes that say more than "the program failed" (R82). 128+n is a shell's word for signal n.
+#: Exit codes that say more than "the program failed" (R82).
 _CODES: dict[int, tuple[Kind, str]] = {
     2: (Kind.USER, "a wrong command line, or no such script"),
     42: (Kind.PREEMPTION, "as PreemptionCheckpointHandler leaves once it has saved"),
@@ -42,6 +42,20 @@ _SIGNALS: dict[int, tuple[Kind, str]] = {
     signal.SIGABRT: (Kind.PLATFORM, "aborted by native code"),
     signal.SIGXCPU: (Kind.INFRASTRUCTURE, "its CPU time was used up"),
 }
+
+
+#: Said instead where the kernel itself has counted it (`TaskExited.oom`).
+_OUT_OF_MEMORY = "out of memory: the kernel ended it for want of it"
+#: What a shell adds to the number of the signal that killed its command.
+_SHELL = 128
+
+
+def _by_code(code: int) -> tuple[Kind, str]:
+    """Whose failure a code is, and its words; 128+n is a shell's word for signal n."""
+    if code in _CODES or code - _SHELL not in _SIGNALS:
+        return _CODES.get(code, (Kind.USER, ""))
+    kind, why = _SIGNALS[code - _SHELL]
+    return kind, f"{_SHELL} + {signal.Signals(code - _SHELL).name}: {why}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,7 +144,7 @@ def kind_of(event: TaskExited) -> Kind:
     known = known_error(event.last_lines)
     if known is not None:
         return known.kind
-    return _CODES.get(event.code or 0, (Kind.USER, ""))[0]
+    return _by_code(event.code or 0)[0]
 
 
 def words_for(event: TaskExited) -> str:
@@ -140,8 +154,8 @@ def words_for(event: TaskExited) -> str:
             name = signal.Signals(event.signal).name
         except ValueError:
             name = f"signal {event.signal}"
-        why = _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[1]
+        why = _OUT_OF_MEMORY if event.oom else _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[1]
         core = ", core dumped" if event.core else ""
         return f"was killed by {name}{core}" + (f" ({why})" if why else "")
-    why = _CODES.get(event.code or 0, (Kind.USER, ""))[1]
+    why = _OUT_OF_MEMORY if event.oom else _by_code(event.code or 0)[1]
     return f"exited with code {event.code}" + (f" ({why})" if why else "")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from phalanx.decide.culprit import is_own
+from phalanx.decide.exits import Kind, kind_of
 from phalanx.decide.unit import fallen
 from phalanx.names import TRAINING_TYPES
 from phalanx.plan.outline import Strategy
@@ -19,11 +20,14 @@ def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tu
 
     An MWMS worker ignores TERM, and takes 0.5-0.7 s to blame its peer (facts §3, §5). Where a signal has killed the
     first of them, its exit says all, and the next generation does not wait for such words. Where it ended with a code
-    they are heard: all may have failed alike. A longer grace than the usual one was asked for, and is kept.
+    they are heard: all may have failed alike. A longer grace than the usual one was asked for, and is kept. Where the
+    first was preempted the others are saving the same step, and get the time that a stop gives them.
     """
     usual = policies.grace.failure
     trained = [task for task in fallen(state) if task.id.type in TRAINING_TYPES]
     first = min(trained, key=lambda task: (task.ended or math.inf, task.id), default=None)
+    if first is not None and first.exit is not None and first.exit.code and kind_of(first.exit) is Kind.PREEMPTION:
+        return ((list(told), policies.grace.stop),)
     certain = first is not None and first.exit is not None and first.exit.signal is not None and is_own(first)
     if not (certain and policies.restart.max and state.strategy == Strategy.MWMS.value and usual <= Grace().failure):
         return ((list(told), usual),)

@@ -15,6 +15,8 @@ from phalanx.taskstate import TaskPhase, TaskState
 
 #: A gap between two steps is a hang only from this many times the longest one before.
 LONG_GAPS = 10.0
+#: How much longer a pause may take that the runtime knows of: tracing, validation, saving.
+LONG_PAUSES = 10.0
 #: The shortest finishing window before success, in seconds: exits of one group are never quite at once.
 _SHORTEST_FINISH = 5.0
 #: Seconds that a dump of stacks may take; what has not come by then is not waited for.
@@ -63,7 +65,7 @@ def hung(state: RunState, health: Health, now: float) -> Finding:
     running = [task for task in members if task.phase is TaskPhase.RUNNING]
     stalls = [task.stalled for task in running if task.stalled is not None]
     alive = any(task.stalled is None and task.done is None for task in running)
-    if alive or not stalls or any(one.doing not in ("", "finished") for one in stalls):
+    if alive or not stalls:
         return None
     since = max(one.since for one in stalls)
     deadline = _deadline(state, health, running, since)
@@ -89,7 +91,11 @@ def stacks_due(state: RunState, now: float) -> float | None:
 
 def _deadline(state: RunState, health: Health, running: list[TaskState], since: float) -> float:
     start = max(state.bound or state.started, *(task.due or 0.0 for task in running)) + health.start
-    limit = since + max(health.hang, LONG_GAPS * max(task.stalled.longest for task in running if task.stalled))
+    stalls = [task.stalled for task in running if task.stalled is not None]
+    limit = max(health.hang, LONG_GAPS * max(one.longest for one in stalls))
+    if any(one.doing not in ("", "finished") for one in stalls):
+        limit *= LONG_PAUSES
+    limit += since
     stepped = [task for task in running if task.first_step is not None]
     if not stepped:
         return max(start, limit)

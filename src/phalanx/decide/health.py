@@ -11,6 +11,9 @@ from phalanx.plan.policies import Health
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
+#: Seconds in state T after which nobody is about to continue it, as a debugger does that looks and lets go.
+STOPPED = 1.5
+
 #: Seconds of silence that are too many for a task of TensorFlow's where the job says nothing.
 SILENCE = 120.0
 
@@ -22,11 +25,13 @@ def patience(health: Health) -> float:
 
 
 def unhealthy(state: RunState, health: Health, now: float) -> Finding:
-    """Judge the tasks that run. A frozen one is a culprit at once, in any role; the others get their time."""
+    """Judge the tasks that run. A frozen one is a culprit after a moment, in any role; the others get their time."""
     running = [task for task in state.tasks.values() if task.phase is TaskPhase.RUNNING]
     frozen = [task for task in running if task.frozen is not None]
     if frozen:
-        return _froze(state, min(frozen, key=lambda task: (task.frozen or now, task.id)), now)
+        first = min(frozen, key=lambda task: (task.frozen or now, task.id))
+        due = (first.frozen or now) + STOPPED
+        return _froze(state, first, now) if now >= due else due
     found: list[Finding] = [
         _silent(state, task, health, now) for task in sorted(running, key=lambda task: (task.quiet or now, task.id))
     ]
@@ -55,7 +60,7 @@ def _running(state: RunState) -> tuple[TaskId, ...]:
 
 def _froze(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     frozen = now - (task.frozen or now)
-    said = f"was stopped by a signal (state T) {frozen:.1f} s ago, and nobody continues it"
+    said = f"was stopped by a signal (state T) {frozen:.1f} s ago, and nobody has continued it"
     return blame(
         state,
         task,
@@ -79,8 +84,11 @@ def _silent(state: RunState, task: TaskState, health: Health, now: float) -> Fin
     shown = task.listening is not None or task.first_step is not None
     if not shown and (health.silence is None or (state.must_listen and task.address)):
         return None  # a program that we know nothing of, or one for which `start` counts
-    if now < task.quiet + limit:
-        return task.quiet + limit
+    deadline = task.quiet + limit
+    if not shown and task.address:  # it may still start: nothing shorter than that counts before
+        deadline = max(deadline, max(state.bound or state.started, task.due or 0.0) + health.start)
+    if now < deadline:
+        return deadline
     return blame(
         state,
         task,

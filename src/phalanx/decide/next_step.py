@@ -174,6 +174,9 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     if can_start(state):
         return ()
     come = living_hosts(state)
+    if not come:
+        cause = f"generation {state.generation + 1} could not start: every host is lost"
+        return (_end(now, outcome="failed", code=3, cause=cause),)
     deadline = restart.at + policies.health.start
     waits = f"generation {state.generation + 1} waits for hosts"
     if not any(note.message.startswith(waits) for note in state.notes):

@@ -7,6 +7,7 @@ import re
 import zlib
 
 from phalanx.decide.exits import Kind, says_victim, telling_line
+from phalanx.decide.unit import failing_unit, only_looks_on
 from phalanx.plan.policies import Restart
 from phalanx.states import PastFailure, RunState, last_lines
 from phalanx.taskstate import TaskState, total_steps
@@ -50,8 +51,10 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:
         return Verdict(again=False, why="")
     if why := _programs_own(state):
         return Verdict(again=False, why=why)
-    since = max(now - restart.within, state.progress or 0.0)
-    spent = [p for p in state.past if p.restart.counted and _kind(p) == culprit.kind and p.ended > since]
+    aside = only_looks_on(failing_unit(state))
+    since = max(now - restart.within, 0.0 if aside else state.progress or 0.0)
+    alike = [p for p in state.past if p.restart.counted and _kind(p) == culprit.kind and p.ended > since]
+    spent = [p for p in alike if only_looks_on(frozenset(p.restart.tasks)) is aside]  # neither pays for the other
     if len(spent) >= restart.max:
         times = "once" if len(spent) == 1 else f"{len(spent)} times"
         return Verdict(again=False, why=f"its budget is spent: restarted {times} within {restart.within:g} s")

@@ -5,6 +5,7 @@ The folder lies in a private cache, one for each version of its contents, and is
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -37,7 +38,7 @@ _PARTS = (
     "errors.py",
     "event.py",
     "events.py",
-    "hostcheck.py",
+    "hostevents.py",
     "names.py",
     "noise.py",
     "redact.py",
@@ -139,8 +140,20 @@ def unpacked(root: Path | None = None) -> Path:
 
 
 def _forget_old(root: Path, *, keep: Path) -> None:
-    """Only the newest few versions stay; one in use keeps its files open or loaded."""
+    """Only the newest few versions stay, and those in use: their agents start tasks and leads from them."""
     versions = sorted(root.glob("agent-*"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in versions[4:]:
-        if old != keep:
+        if old != keep and not _in_use(old):
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _in_use(version: Path) -> bool:
+    """Whether an agent holds it (`phalanx.agent.main`)."""
+    try:
+        with (version / "phalanx" / "agent" / "main.py").open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

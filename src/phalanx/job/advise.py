@@ -108,7 +108,7 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
     for number, check in enumerate(job.preflight.ignore):
         if check not in CHECKS:
             near = nearest(check, CHECKS)
-            meant = f"did you mean {near}?" if near else "docs/reference/preflight.md lists them"
+            meant = f"did you mean {near}?" if near else f"there are {', '.join(CHECKS)}"
             yield ("preflight", "ignore", number), f"no check {check!r}; {meant}"
 
 
@@ -199,7 +199,7 @@ def _elastic(job: Job) -> Iterator[tuple[Loc, str]]:
             elif job.strategy in ("ps", "none", "estimator") or count_of(job, "ps"):
                 yield loc, f"only MultiWorkerMirroredStrategy goes on in another size; leave {key} out"
             elif wrong:
-                yield loc, f"{key} {value} and count {role.count} contradict each other: min <= count <= max"
+                yield loc, f"{key} is {value}, and the run begins with {role.count} workers: min <= workers <= max"
 
 
 def _who_trains(job: Job) -> Iterator[tuple[Loc, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from phalanx.errors import InputError, PlaceError
 from phalanx.job import command
@@ -54,7 +54,7 @@ def resolve(
         network=job.network,
         runtime=job.runtime,
         force_tf_config=job.force_tf_config,
-        no_proxy=_no_proxy(environ),
+        no_proxy=_no_proxy([environ, *(role.env for role in roles)]),
         secrets=tuple(
             Secret(
                 name=one.name,
@@ -132,10 +132,11 @@ def _gpus(job: Job, kinds: list[str], strategy: Strategy) -> dict[str, int | Non
     return {kind: rest.get(kind, 0) if count is None else count for kind, count in said.items()}
 
 
-def _no_proxy(environ: Mapping[str, str]) -> str | None:
-    if not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
+def _no_proxy(environs: Sequence[Mapping[str, str]]) -> str | None:
+    """The user's own exceptions, where his environment or that of a role sets a proxy: one such task is enough."""
+    if not any(one.get(name) or one.get(name.upper()) for one in environs for name in _PROXIES):
         return None
-    return environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return ",".join(text for one in environs if (text := one.get("no_proxy") or one.get("NO_PROXY")))
 
 
 def _policies(job: Job) -> Policies:

@@ -12,6 +12,7 @@ from phalanx.job.declare import Declared
 from phalanx.job.units import in_words
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan, PlannedTask
+from phalanx.plan.size import elastic_of
 from phalanx.plan.wire import VERSION, to_wire
 from phalanx.tfconfig.finding import Finding
 
@@ -115,6 +116,9 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
         "patience",
         f"{in_words(health.start)} to start, {in_words(health.finish)} to finish, {in_words(grace.stop)} to stop",
     )
+    elastic = elastic_of(outline)
+    if elastic is not None and elastic.fewest < elastic.most:
+        yield "workers", f"{elastic.fewest} to {elastic.most}, {elastic.count} to begin with"
     restart = outline.policies.restart
     if restart.max:
         yield "restarts", f"{restart.max} after failures of one kind within {in_words(restart.within)}"

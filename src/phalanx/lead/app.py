@@ -49,6 +49,7 @@ class App:
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
                 Route("/v1/scale", self._person(self._scale), methods=["POST"]),
                 Route("/v1/stacks", self._person(self._stacks), methods=["POST"]),
+                Route("/v1/withdraw", self._person(self._withdraw), methods=["POST"]),
                 Route("/v1/lost", self._person(self._lost), methods=["POST"]),
             ]
         )
@@ -164,13 +165,16 @@ class App:
         asked = self._lead.order_stacks(wanted, by=str(data.get("by", "somebody")))
         return {"run": self._lead.run, "seq": seq, "tasks": [str(task) for task in asked]}
 
+    async def _withdraw(self, request: Request, body: bytes) -> Any:
+        del request
+        data = _object(body)
+        self._lead.withdraw(_host(data), by=str(data.get("by", "somebody")))
+        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
     async def _lost(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        if type(data.get("host")) is not int:
-            message = "host: a number wanted"
-            raise WireError(message)
-        self._lead.lose(data["host"], str(data.get("reason", "its agent has ended")))
+        self._lead.lose(_host(data), str(data.get("reason", "its agent has ended")))
         return {"run": self._lead.run, "phase": self._lead.state.phase.value}
 
     def _person(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
@@ -216,6 +220,13 @@ def _object(body: bytes) -> dict[str, Any]:
         message = "body: a JSON object wanted"
         raise WireError(message)
     return data
+
+
+def _host(data: dict[str, Any]) -> int:
+    if type(data.get("host")) is not int:
+        message = "host: a number wanted"
+        raise WireError(message)
+    return int(data["host"])
 
 
 async def _disconnected(request: Request) -> None:

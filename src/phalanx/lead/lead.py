@@ -17,6 +17,7 @@ from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders, task_orders
 from phalanx.lead.hostclock import on_our_clock
 from phalanx.lead.lease import Lease, ticks
+from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
@@ -190,20 +191,23 @@ class Lead:
         return running
 
     def _send(self, orders: Mapping[int, Order]) -> None:
-        for host, mailbox in self._living().items():
-            if host in orders:
-                mailbox.put(orders[host])
+        for host in self._living().keys() & orders.keys():
+            self._mailboxes[host].put(orders[host])
+
+    def withdraw(self, host: int, *, by: str) -> None:
+        """Somebody takes a host away; idempotent."""
+        if host in self._living() and not self.state.hosts[host].leaving:
+            self._say(ev.HostWithdrawn(time=self._clock(), host=host, by=by))
 
     def lose(self, host: int, reason: str) -> None:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
-        if host in self.state.hosts:
-            if self.state.hosts[host].living:
-                self._awaited.pop(host, None)
-                self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
-            return
-        if self.state.phase is RunPhase.JOINING and not self.state.stop:
-            wrong = PlaceError(f"host {host} cannot join: {reason}", hint=f"see agents/{host}.log in the run's folder")
-            self._fail_to_bind(wrong)
+        known = self.state.hosts.get(host)
+        if known is not None and known.living:
+            self._awaited.pop(host, None)
+            self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
+        elif known is None and self.state.phase is RunPhase.JOINING and not self.state.stop:
+            hint = f"see agents/{host}.log in the run's folder"
+            self._fail_to_bind(PlaceError(f"host {host} cannot join: {reason}", hint=hint))
 
     # What it does by itself --------------------------------------------------------------------------------------
 
@@ -234,6 +238,8 @@ class Lead:
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
         self._lose_silent_hosts()
+        for event in let_go(self.state, self._living(), self._clock()):
+            self._say(event)
         self._bind_when_complete()
         self._go_when_prepared()
         self._start_attempts()
@@ -281,10 +287,9 @@ class Lead:
             self._awaited = {host: deadline + stuck for host, deadline in self._awaited.items()}
 
     def _bind_when_complete(self) -> None:
-        living = self._living()
         if not self._generation_is_due() or self.state.stop or self._awaited or not can_start(self.state):
             return
-        hosts = [mailbox.host() for mailbox in living.values()]
+        hosts = [mailbox.host() for mailbox in staying(self.state, self._living()).values()]
         try:
             self.plan = bind(self._outline_for(len(hosts)), hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:

@@ -52,6 +52,11 @@ class Mailbox:
         self.prepared, self.ports = generation, next_ports
         return True
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it is told to leave, heard or not."""
+        return any(order.kind == "leave" for order in self._orders)
+
     def put(self, order: Order) -> None:
         """Number the order and wake the agent's poll."""
         self._orders.append(dataclasses.replace(order, seq=len(self._orders) + 1, epoch=self._epoch))

@@ -15,6 +15,7 @@ from phalanx.events import (
     RunStarted,
     TaskDone,
     TaskExited,
+    TaskLeaves,
     TaskListening,
     TaskStepped,
 )
@@ -105,7 +106,7 @@ class LinesView:
 
 def _goes_without_saying(event: Event, state: RunState) -> bool:
     """What every healthy task or host does, and often: the records have it, a person would drown in it."""
-    if isinstance(event, CheckpointSaved | CheckpointRestored):
+    if isinstance(event, CheckpointSaved | CheckpointRestored | TaskLeaves):
         return event.task != state.leader
     if isinstance(event, HostChecked):
         return not event.faults

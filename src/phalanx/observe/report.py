@@ -47,7 +47,7 @@ def _warnings(report: Report, ink: Ink) -> Iterator[str]:
 def _past(report: Report) -> Iterator[str]:
     """Each failure on the way, in one line, and where the training went on after it."""
     for past in report.past:
-        who = f"{_names(past.tasks)} started again alone" if past.tasks else f"generation {past.number} ended"
+        who = f"{_names(past.tasks)} started again" if past.tasks else f"generation {past.number} ended"
         proof = past.resumed
         resumed = f"; then {resumed_words(proof.path, proof.step, proof.lost)}" if proof else ""
         why = f"{past.cause} ({past.restart})" if past.cause else past.restart

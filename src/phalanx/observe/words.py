@@ -10,7 +10,7 @@ from phalanx.decide.exits import words_for
 from phalanx.names import TaskId
 from phalanx.records.report import signal_name
 from phalanx.states import RunPhase, RunState
-from phalanx.taskstate import TaskPhase, TaskState
+from phalanx.taskstate import TaskPhase, TaskState, total_steps
 
 #: How many tasks are named one by one before they are counted.
 NAMED = 6
@@ -46,6 +46,8 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
             return f"host {event.name} joined ({event.address}, {_count(event.cpus, 'CPU')}{gpus})"
         case ev.HostLost():
             return f"host {host_name(state, event.host)} is lost: {event.reason}"
+        case ev.HostWithdrawn():
+            return f"host {host_name(state, event.host)} is taken away by {event.by}"
         case ev.HostLeft():
             return f"host {host_name(state, event.host)} has left"
         case ev.StandbysReady():
@@ -70,12 +72,12 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
         case ev.RestartOrdered():
             wait = f" in {event.at - event.time:.1f} s" if event.at > event.time else ""
             if event.tasks:
-                return f"{tasks(event.tasks)} starts again{wait}, alone: {event.why}"
+                return f"{tasks(event.tasks)} {'start' if len(event.tasks) > 1 else 'starts'} again{wait}: {event.why}"
             return f"generation {event.generation + 1} follows{wait}: {event.why}"
         case ev.ScaleRequested():
-            return f"{event.workers} workers wanted by {event.by}"
+            return f"{_count(event.workers, 'worker')} wanted by {event.by}"
         case ev.ResizeOrdered():
-            return f"{event.why}: everybody stops, saves and starts again"
+            return f"{event.why}: everybody stops where all can, and starts again"
         case ev.TaskGivenUp():
             return f"{event.task} is given up: {event.why}"
         case ev.Resumed():
@@ -85,14 +87,14 @@ def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, P
         case ev.Noted():
             return f"note: {event.message}"
         case ev.RunEnded():
-            return f"run {event.outcome}: {event.cause}"
+            return f"run {event.outcome}: {event.cause.removeprefix(f'{event.outcome}: ')}"
     return type(event).__name__
 
 
 def resumed_words(path: str, step: int | None, lost: int | None) -> str:
     """`went on from step 120 (/ckpt/ckpt-4); 12 steps were lost`, or that it began at zero."""
     start = f"went on from {f'step {step}' if step is not None else 'another run'} ({path})" if path else ""
-    steps = f"; {_count(lost, 'step')} were lost" if lost else ""
+    steps = f"; {_count(lost, 'step')} {'was' if lost == 1 else 'were'} lost" if lost else ""
     return f"{start or 'started at zero: no checkpoint was read'}{steps}"
 
 
@@ -114,15 +116,15 @@ def _task(event: ev.TaskEvent, state: RunState) -> str:
             return f"{event.task} listens on port {event.port}"
         case ev.TaskExited():
             return f"{event.task}{where} {_stopped(event, state) if event.stopped else exit_words(event)}"
-    return f"{event.task} {_life(event)}"
+    return f"{event.task} {_life(event, state)}"
 
 
-def _life(event: ev.TaskEvent) -> str:  # noqa: C901, PLR0911 - a table of events
+def _life(event: ev.TaskEvent, state: RunState) -> str:  # noqa: C901, PLR0911 - a table of events
     match event:
         case ev.TaskStepped():
-            return f"is at step {event.step}" if event.step > 1 else "has done its first step"
+            return f"is at {_step(event, event.step, state)}" if event.step > 1 else "has done its first step"
         case ev.CheckpointSaved():
-            return f"has saved {event.path} after {_count(event.step, 'step')}"
+            return f"has saved {event.path} at {_step(event, event.step, state)}"
         case ev.CheckpointRestored():
             return f"goes on from {event.path}"
         case ev.TaskFroze():
@@ -132,18 +134,34 @@ def _life(event: ev.TaskEvent) -> str:  # noqa: C901, PLR0911 - a table of event
         case ev.TaskStalled():
             doing = f", {event.doing}" if event.doing else ""
             waits = ", waiting for its peers" if event.waits else ""
-            what = f"has done no step for {event.time - event.since:.0f} s, after step {event.step}"
-            if not event.step:
-                what = f"has exchanged nothing with its peers for {event.time - event.since:.0f} s"
-            return f"{what}{doing}{waits}"
+            at = _step(event, event.step, state)
+            return f"has done no step for {event.time - event.since:.0f} s, after {at}{doing}{waits}"
         case ev.TaskAwake():
             return "goes on"
+        case ev.TaskLeaves():
+            return _leaves(event, state)
         case ev.TaskDone():
             return "has come to the end of its program, and its process is still there"
         case ev.StacksWritten():
-            at = f" (it is at {event.at})" if event.at else ""
-            return f"has written what its threads do{at}: {event.path}"
+            return f"has written what its threads do: {event.path}"
     return type(event).__name__
+
+
+def _step(event: ev.TaskEvent, own: int, state: RunState) -> str:
+    """`step 180` of the run, where this attempt began at 150 and has done 30; its own count where nobody knows."""
+    task = state.tasks.get(event.task)
+    same = task is not None and (task.generation, task.attempt) == (event.generation, event.attempt)
+    total = total_steps(task, own) if task is not None and same else own
+    return f"step {total}" if total is not None else f"step {own} of this start"
+
+
+def _leaves(event: ev.TaskLeaves, state: RunState) -> str:
+    words = f"leaves after {_step(event, event.step, state)}"
+    if event.peers:
+        words += f", as all {event.peers + 1} have agreed" if event.agreed else ", without a word from all of its peers"
+    if event.wrong:
+        return f"{words}; saving failed: {event.wrong}"
+    return f"{words}; saved {event.saved}" if event.saved else words
 
 
 def _bound(event: ev.GenerationBound) -> str:

@@ -41,7 +41,7 @@ def check_size(elastic: Elastic | None, workers: int) -> None:
     if not elastic.fewest <= workers <= elastic.most:
         raise InputError(
             f"{workers} workers: this job takes {elastic.fewest} to {elastic.most}",
-            hint="say --min-workers and --max-workers (roles.worker.min, max) when you start it",
+            hint="the range is fixed when a run starts: --min-workers, --max-workers",
         )
 
 

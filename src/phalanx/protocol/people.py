@@ -46,6 +46,11 @@ def stacks(address: str, token: str, *, tasks: Sequence[str], by: str) -> dict[s
     return _call(address, token, "POST", "/v1/stacks", {"tasks": list(tasks), "by": by}, timeout=3.0)
 
 
+def withdraw(address: str, token: str, *, host: int, by: str) -> None:
+    """Take a host away: the run stops where it can and goes on without it. Raises LeadUnreachableError."""
+    _call(address, token, "POST", "/v1/withdraw", {"host": host, "by": by}, timeout=3.0)
+
+
 def lost(address: str, token: str, *, host: int, reason: str) -> None:
     """Tell the lead that a host's agent has ended; idempotent. Raises LeadUnreachableError."""
     _call(address, token, "POST", "/v1/lost", {"host": host, "reason": reason}, timeout=2.0)

@@ -153,6 +153,11 @@ def test_a_proxy_is_said_and_the_clusters_hosts_are_exempt(asked, found):
     assert words["proxy"].startswith("http_proxy is set")
 
 
+def test_a_proxy_that_only_the_task_is_given_is_said_too(asked, found):
+    words = found(surroundings.proxies, asked(env={"http_proxy": "http://p:1", "no_proxy": "corp"}))
+    assert "http_proxy would be asked for 10.0.0.0" in words["proxy-bypassed"]
+
+
 @pytest.mark.parametrize(
     ("environ", "env"),
     [

@@ -18,7 +18,8 @@ _LEFT = 600.0
 
 def proxies(asked: Asked, answer: Answer) -> None:
     """R46: said, and fatal where a task's own exceptions would not hold for the cluster."""
-    used = next((name for name in PROXIES if asked.environ.get(name)), None)
+    environs = [asked.environ, *(program.environ for program in asked.programs)]
+    used = next((name for name in PROXIES for one in environs if one.get(name)), None)
     answer.look("proxy", "proxy-bypassed")
     if used is None:
         return

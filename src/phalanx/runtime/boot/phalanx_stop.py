@@ -50,9 +50,13 @@ class Stop:
 
     def arm(self) -> None:
         """After the first step, in the main thread: take SIGTERM where nobody else has."""
+        if self._signal.getsignal(self._signal.SIGTERM) != self._signal.SIG_DFL:
+            return
         context = sys.modules["tensorflow.python.eager.context"].context()
         service, server = context.coordination_service, context._collective_ops_server_def  # noqa: SLF001 - TF's
-        if service is None or server is None or self._signal.getsignal(self._signal.SIGTERM) != self._signal.SIG_DFL:
+        if service is None or server is None:
+            self._signal.signal(self._signal.SIGTERM, self._on_term_alone)
+            os.register_at_fork(after_in_child=self._let_go)
             return
         jobs = [(job.name, job.num_tasks) for job in service.coordinated_job_list]
         self._all = [f"{name}:{number}" for name, count in jobs for number in range(count)]
@@ -68,9 +72,18 @@ class Stop:
 
     def _let_go(self) -> None:
         """A fork has no part in it."""
-        if self._signal.getsignal(self._signal.SIGTERM) == self._on_term:
+        if self._signal.getsignal(self._signal.SIGTERM) in (self._on_term, self._on_term_alone):
             self._signal.signal(self._signal.SIGTERM, self._signal.SIG_DFL)
         self._steps.gate, self._context = None, None
+
+    def _on_term_alone(self, number: int, frame: "FrameType | None") -> None:
+        """Nobody to agree with: a `fit` leaves before its next step; anything else ends as it always did."""
+        if _fit(frame) is None or self._at is not None:
+            self._signal.signal(number, self._signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        else:
+            self._at = self._steps.begun
+            self._steps.gate = self._gate
 
     def _on_term(self, _number: int, _frame: "FrameType | None") -> None:
         self._thread.start_new_thread(self._put, (_WANTED, _GO))
@@ -132,9 +145,7 @@ def _save() -> str:
     A callback that saves within epochs saves once more. One that saves at their ends keeps what it has, since that is
     what a new start goes on from exactly; the state of this moment then goes into the task's folder.
     """
-    frame: "FrameType | None" = sys._getframe()  # noqa: SLF001 - `inspect` is not to be loaded here
-    while frame is not None and not (frame.f_code.co_name == "fit" and frame.f_globals.get("__name__") in _FITS):
-        frame = frame.f_back
+    frame = _fit(sys._getframe())  # noqa: SLF001 - `inspect` is not to be loaded here
     if frame is None:
         return ""
     fit = dict(frame.f_locals)
@@ -155,6 +166,13 @@ def _save() -> str:
         return path
     checkpoint = sys.modules["tensorflow.python.checkpoint.checkpoint"].Checkpoint
     return str(checkpoint(model=model, optimizer=model.optimizer).write(os.path.join(folder, "model")))
+
+
+def _fit(frame: "FrameType | None") -> "FrameType | None":
+    """The call of Keras' `fit` that this frame is within."""
+    while frame is not None and not (frame.f_code.co_name == "fit" and frame.f_globals.get("__name__") in _FITS):
+        frame = frame.f_back
+    return frame
 
 
 def _back_up(callback: "Any", fit: "dict[str, Any]") -> str:
