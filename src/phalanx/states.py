@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from phalanx import events as ev
+from phalanx.hoststate import HostState
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.taskstate import TaskPhase, TaskState, fold_task, next_attempt, total_steps
@@ -31,29 +32,6 @@ class RunPhase(enum.Enum):
     def terminal(self) -> bool:
         """Whether nothing can follow."""
         return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.STOPPED, RunPhase.LOST)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HostState:
-    """One host: joined, and later left or lost."""
-
-    id: int
-    joined: ev.HostJoined
-    lost: str = ""
-    #: When it, or the agent that was here before it, was last lost, and why.
-    lost_at: float | None = None
-    lost_why: str = ""
-    left: bool = False
-    #: Somebody is taking it away.
-    leaving: bool = False
-    #: Standbys for the next generation, and the bytes that only they use.
-    standbys: int = 0
-    standby_bytes: int = 0
-
-    @property
-    def living(self) -> bool:
-        """Whether its agent is still expected to answer."""
-        return not self.lost and not self.left
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

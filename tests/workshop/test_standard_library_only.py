@@ -16,6 +16,7 @@ PARTS = (
     "events",
     "event",
     "hostevents",
+    "hoststate",
     "plan",
     "tfconfig",
     "names",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
 from phalanx.decide.unit import fallen
 from phalanx.events import CulpritNamed
+from phalanx.hoststate import HostState
 from phalanx.names import TaskId
-from phalanx.states import HostState, RunState
+from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
 #: A task that blames a peer may be gone before the culprit is: TensorFlow's teardown takes 0.4–0.6 s (facts §6).

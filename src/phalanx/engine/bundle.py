@@ -39,6 +39,7 @@ _PARTS = (
     "event.py",
     "events.py",
     "hostevents.py",
+    "hoststate.py",
     "names.py",
     "noise.py",
     "redact.py",
