@@ -90,7 +90,7 @@ def test_a_terminal_that_lacks_a_letter_is_no_reason_to_fail(here: Place):
 
 
 def test_a_detached_run_says_how_to_go_on(here: Place):
-    here.script("pass\n")
+    here.script("import time; time.sleep(2)\n")
     done = here.call("run", "--workers", 1, "--detach", "train.py")
     name = done.stdout.strip()
     assert done.returncode == 0

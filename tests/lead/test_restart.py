@@ -203,3 +203,39 @@ async def test_a_command_that_holds_the_generation_has_no_standby_and_that_is_sa
     notes = [note.message for note in world.said(ev.Noted)]
     assert notes == ["no standbys for worker: the command or environment holds {generation}"]
     assert not any(task.again for order in world.agents[0].orders for task in order.tasks)
+
+
+async def test_who_is_preempted_in_its_first_seconds_again_and_again_is_let_go():
+    """Exit 42 at once would else go round for ever, for free."""
+    world = World(job(workers=1, most=0))
+    over = world.start()
+    for generation in range(1, 7):
+        await world.until(in_generation(generation), within=100)
+        world.exit("worker:0", code=42)
+    state = await over
+    assert state.phase is RunPhase.FAILED
+    assert "in its first seconds 6 times in a row" in state.end.cause
+    waits = [order.at - order.time for order in world.said(ev.RestartOrdered)]
+    assert [round(wait) for wait in waits] == [0, 1, 2, 4, 9]
+
+
+async def test_a_preempted_group_that_had_trained_meanwhile_comes_back_as_often_as_it_takes():
+    world = World(job(workers=1, most=0))
+    world.start()
+    for generation in range(1, 12):
+        await world.until(in_generation(generation), within=100)
+        await asyncio.sleep(60)
+        world.exit("worker:0", code=42)
+    await world.until(in_generation(12), within=100)
+
+
+async def test_a_task_that_is_frozen_while_the_job_succeeds_holds_nothing_up():
+    world = World(job(workers=2))
+    over = world.start()
+    await world.until(in_generation(1))
+    world.agents[0].deaf = True
+    world.says(ev.TaskFroze, "worker:1", since=0.0)
+    world.exit("worker:0")
+    began = asyncio.get_running_loop().time()
+    assert (await over).phase is RunPhase.SUCCEEDED
+    assert asyncio.get_running_loop().time() - began < 5

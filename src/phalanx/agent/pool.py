@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from phalanx import events as ev
+from phalanx.agent import tree
 from phalanx.agent.children import Event, Exited, FailedToStart, Started
 from phalanx.agent.machine import Machine
 from phalanx.agent.prestart import Waiting, refusal
@@ -109,6 +110,7 @@ class Pool:
         wanted = _shape(argv, env)
         fit = [each for each in self._waiting.values() if each.child.alive and _shape(each.argv, each.env) == wanted]
         fit = [each for each in fit if self._scripts[each.child.id] == _written(each.argv, self._cwd)]
+        fit = [each for each in fit if not each.child.pid or tree.state(each.child.pid) not in ("T", "t")]
         if not fit:
             return None
         own = str(task)

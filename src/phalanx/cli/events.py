@@ -59,7 +59,7 @@ class _Lines:
                 print(encoder.dumps(record.to_json(), separators=(",", ":")))
             else:
                 when = stamp(int(record.event.time * 1_000_000_000))
-                print(f"{when} {record.seq:>4} {redact(describe(record.event, state))}")
+                print(f"{when} {record.seq:>4} {redact(describe(record.event, state, record.epoch))}")
         if records:
             sys.stdout.flush()
 

@@ -58,7 +58,7 @@ def join(
     agent = start(entry, host=number, environ=os.environ)
     try:
         deadline = time.monotonic() + _PATIENCE
-        while not people.state(entry.address, entry.token)["hosts"].get(str(number)):
+        while people.state(entry.address, entry.token)["hosts"].get(str(number)) != agent.pid:
             if agent.poll() is not None or time.monotonic() > deadline:
                 raise PlaceError(f"host {number} could not join", hint=f"see {entry.files.agent_log(number)}")
             time.sleep(_LOOK)
@@ -91,7 +91,7 @@ def _has_room(state: RunState) -> bool:
     return elastic is not None and (elastic.size(living + 1, state.asked) or now) > now
 
 
-def _number(known: dict[str, bool]) -> int:
+def _number(known: dict[str, int]) -> int:
     """The lowest number whose agent is gone, else the next one."""
     gone = [int(number) for number, living in known.items() if not living]
     return min(gone, default=1 + max(map(int, known), default=-1))

@@ -28,6 +28,9 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: How the note begins that a script which may do without a server has not opened one.
 _NOT_LISTENING = "not listening"
 
+#: Seconds until the next look where the lead is about to do something by itself.
+_SOON = 0.1
+
 #: After a first failure, how long the lead waits for the others' ends before it names the culprit all the same:
 #: their grace, and this much for the words to arrive.
 SETTLE = 2.0
@@ -172,7 +175,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     if now < restart.at:
         return (Wake(at=restart.at),)
     if can_start(state):
-        return ()
+        return (Wake(at=now + _SOON),)  # the lead binds at its next look, which may have been just before the time came
     come = living_hosts(state)
     if not come:
         cause = f"generation {state.generation + 1} could not start: every host is lost"
@@ -202,6 +205,9 @@ def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now
         return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0"),)
     if _hard(state) and (told := [t for t in _living(state) if t.stop_ordered is None or t.stop_grace > 0]):
         return (Stop(tasks=_ids(told), grace=0.0, reason="the job has succeeded, and nobody waits any more"),)
+    if frozen := [t for t in _living(state) if t.frozen is not None and t.stop_ordered is None]:
+        words = "the job has succeeded, and nobody has continued it since it was stopped by a signal (state T)"
+        return (Stop(tasks=_ids(frozen), grace=0.0, reason=words),)
     windows = {t.id: won.time + _window(state, won, policies, t) for t in _living(state) if t.stop_ordered is None}
     if state.stop is not None:
         windows = dict.fromkeys(windows, now)
@@ -230,7 +236,7 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     if now < deadline:
         return (Wake(at=deadline),)
     if can_start(state):
-        return ()
+        return (Wake(at=now + _SOON),)  # the lead binds at its next look, which may have been just before the time came
     come = living_hosts(state)
     cause = f"{come} of {state.wanted_hosts} hosts joined within {policies.health.start:g} s"
     culprit = ev.CulpritNamed(

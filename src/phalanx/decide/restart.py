@@ -18,6 +18,9 @@ _PERMANENT = re.compile(r"^\s*(?:ModuleNotFoundError|ImportError|SyntaxError|Ind
 #: A shell's words for a command that may not, or cannot, be run; and a program's for a wrong command line (R82).
 _NEVER_RAN, _USAGE = (126, 127), 2
 
+#: How often in a row a task may be preempted in its first seconds.
+_IN_A_CIRCLE = 5
+
 #: When every task says the same within this many seconds of its start, it is the program's doing, not a host's.
 _FIRST_SECONDS = 10.0
 
@@ -46,7 +49,7 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:
     if culprit is None:
         return Verdict(again=False, why="nobody knows what failed")
     if culprit.kind == Kind.PREEMPTION.value:
-        return Verdict(again=True, why="preempted: restarted for free", at=now, counted=False)
+        return _preempted(state, now)
     if restart.max == 0:
         return Verdict(again=False, why="")
     if why := _programs_own(state):
@@ -60,6 +63,19 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:
         return Verdict(again=False, why=f"its budget is spent: restarted {times} within {restart.within:g} s")
     why = f"restart {len(spent) + 1} of {restart.max}"
     return Verdict(again=True, why=why, at=now + back_off(state.run, len(spent)))
+
+
+def _preempted(state: RunState, now: float) -> Verdict:
+    """For free, but not in a circle: who always leaves in its first seconds is no guest of a place that needs room."""
+    since = state.progress or 0.0
+    before = [p for p in state.past if _kind(p) == Kind.PREEMPTION.value and p.ended > since]
+    task = state.tasks.get(state.culprit.task) if state.culprit and state.culprit.task else None
+    ran = (task.ended or now) - (task.started or now) if task is not None else _FIRST_SECONDS
+    if ran < _FIRST_SECONDS and len(before) >= _IN_A_CIRCLE:
+        return Verdict(again=False, why=f"it has left in its first seconds {len(before) + 1} times in a row")
+    return Verdict(
+        again=True, why="preempted: restarted for free", at=now + back_off(state.run, len(before)), counted=False
+    )
 
 
 def back_off(run: str, before: int) -> float:

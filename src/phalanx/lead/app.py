@@ -134,7 +134,7 @@ class App:
             "phase": state.phase.value,
             "epoch": self._lead.epoch,
             "seq": state.seq,
-            "hosts": {str(host.id): host.living for host in state.hosts.values()},
+            "hosts": {str(host.id): host.joined.agent_pid if host.living else 0 for host in state.hosts.values()},
         }
 
     async def _stop(self, request: Request, body: bytes) -> Any:

@@ -367,7 +367,7 @@ class Lead:
             self._changed.set()
 
     async def _rest(self, wake: float | None) -> None:
-        delay = None if wake is None else max(0.0, wake - self._clock())
+        delay = None if wake is None else max(0.001, wake - self._clock())  # a timer ends a little early at times
         try:
             async with asyncio.timeout(delay):
                 await self._changed.wait()

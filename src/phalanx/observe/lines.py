@@ -80,7 +80,7 @@ class LinesView:
         for record in records:
             if _goes_without_saying(record.event, state):
                 continue
-            text = redact(describe(record.event, state))
+            text = redact(describe(record.event, state, record.epoch))
             if isinstance(record.event, RunStarted):
                 text += f"; folder {self._folder.path}"
             self._out.write(f"{self._ink(f'{SELF.ljust(self._pad)} | {clock(record.event.time)} {text}', 'bold')}\n")

@@ -32,14 +32,14 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def describe(event: ev.Event, state: RunState) -> str:  # noqa: C901, PLR0911, PLR0912 - a table of events
-    """One event as a sentence without a full stop. `state` is the one after it, for the names of hosts."""
+def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:  # noqa: C901, PLR0911, PLR0912 - a table of events
+    """One event as a sentence without a full stop. `state` knows the names of hosts; `epoch` is that of the record."""
     match event:
         case ev.TaskEvent():
             return _task(event, state)
         case ev.RunStarted():
             wait = f"waiting for {_count(event.hosts, 'host')}"
-            again = f"lead epoch {state.epoch}: " if state.epoch > 1 else ""
+            again = f"lead epoch {epoch or state.epoch}: " if (epoch or state.epoch) > 1 else ""
             return f"{again}run {event.run}: {_count(len(event.tasks), 'task')}, strategy {event.strategy}, {wait}"
         case ev.HostJoined():
             gpus = f", {_count(event.gpus, 'GPU')}" if event.gpus else ""

@@ -23,7 +23,10 @@ def alive(address: str, token: str) -> bool:
 
 
 def state(address: str, token: str) -> dict[str, Any]:
-    """`{"run", "phase", "epoch", "seq", "hosts"}`, hosts by number: whether each lives. Raises LeadUnreachableError."""
+    """`{"run", "phase", "epoch", "seq", "hosts"}`; hosts by number: the pid of its agent, 0 where that is gone.
+
+    Raises LeadUnreachableError.
+    """
     return _call(address, token, "GET", "/v1/run", None, timeout=5.0)
 
 
@@ -58,6 +61,9 @@ def lost(address: str, token: str, *, host: int, reason: str) -> None:
 
 def _call(address: str, token: str, method: str, path: str, data: Any, *, timeout: float) -> dict[str, Any]:
     host, _, port = address.rpartition(":")
+    if not port:
+        message = "nobody here knows where this run's lead is"
+        raise LeadUnreachableError(message, hint="phalanx report shows how far it came")
     connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=timeout)
     try:
         body = None if data is None else json.dumps(data).encode()

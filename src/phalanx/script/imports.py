@@ -98,6 +98,6 @@ def _is_quiet(head: bytes, statements: list[ast.stmt]) -> bool:
             warnings.simplefilter("error")
             compile(head, "head", "exec", dont_inherit=True)
             again = ast.parse(head).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return list(map(ast.dump, again)) == list(map(ast.dump, statements))

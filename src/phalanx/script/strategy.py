@@ -21,7 +21,7 @@ def strategy_in(source: str) -> tuple[str, str] | None:
     """
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found = {_NAMES[name]: name for node in ast.walk(tree) if (name := _name(node)) in _NAMES}
     if "estimator" in found:  # takes a strategy as an argument, and decides what a failure means
