@@ -39,7 +39,7 @@ def left_after(here) -> dict[str, tuple[int, str]]:
     """Task → the last step of its first generation, and what it saved there."""
     found = {}
     for left in here.events("task-leaves"):
-        if left["agreed"] and left["peers"] == 1 and left["generation"] == 1:
+        if left.get("agreed", True) and left.get("peers") == 1 and left["generation"] == 1:
             found[left["task"]] = (left["step"], left.get("saved", ""))
     return found
 

@@ -14,6 +14,18 @@ from phalanx.plan.policies import Grace, Policies
 from phalanx.states import RunState
 from phalanx.taskstate import TaskState
 
+#: Seconds for which the peers of a preempted task are left alone: they are saving the same step, and a TERM that meets
+#: them in their last moment, when Python has let go of its handlers, would spoil their exit.
+LEAVING = 3.0
+
+
+def left_alone(state: RunState) -> float | None:
+    """Until when nobody else need be told to end; None where that is at once."""
+    first = _first(state)
+    if first is None or not _preempted(first) or first.ended is None:
+        return None
+    return first.ended + LEAVING
+
 
 def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tuple[tuple[list[TaskState], float], ...]:
     """The tasks in groups, each with its seconds between TERM and KILL.
@@ -24,9 +36,8 @@ def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tu
     first was preempted the others are saving the same step, and get the time that a stop gives them.
     """
     usual = policies.grace.failure
-    trained = [task for task in fallen(state) if task.id.type in TRAINING_TYPES]
-    first = min(trained, key=lambda task: (task.ended or math.inf, task.id), default=None)
-    if first is not None and first.exit is not None and first.exit.code and kind_of(first.exit) is Kind.PREEMPTION:
+    first = _first(state)
+    if first is not None and _preempted(first):
         return ((list(told), policies.grace.stop),)
     certain = first is not None and first.exit is not None and first.exit.signal is not None and is_own(first)
     if not (certain and policies.restart.max and state.strategy == Strategy.MWMS.value and usual <= Grace().failure):
@@ -34,3 +45,13 @@ def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tu
     trains = [task for task in told if task.id.type in TRAINING_TYPES]
     rest = [task for task in told if task not in trains]
     return tuple((some, grace) for some, grace in ((trains, 0.0), (rest, usual)) if some)
+
+
+def _first(state: RunState) -> TaskState | None:
+    trained = [task for task in fallen(state) if task.id.type in TRAINING_TYPES]
+    return min(trained, key=lambda task: (task.ended or math.inf, task.id), default=None)
+
+
+def _preempted(task: TaskState) -> bool:
+    """Whether it has left by itself, as who is preempted does."""
+    return task.exit is not None and bool(task.exit.code) and kind_of(task.exit) is Kind.PREEMPTION

@@ -13,7 +13,7 @@ from phalanx.decide import preflight
 from phalanx.decide.culprit import lost_now, name_culprit, never_listened
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
-from phalanx.decide.grace import graces
+from phalanx.decide.grace import graces, left_alone
 from phalanx.decide.hang import Dump, Finding
 from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
@@ -119,10 +119,7 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
     """Those that cannot go on are ended; then the culprit is named, and then it is settled what follows."""
     unit = failing_unit(state)
     if told := [t for t in _living(state) if t.id in unit and t.stop_ordered is None]:
-        return tuple(
-            Stop(tasks=_ids(some), grace=grace, reason="another task has failed")
-            for some, grace in graces(state, told, policies)
-        )
+        return _end_unit(state, told, policies, now)
     over = all(state.tasks[task].phase.over for task in unit)
     if not over and (waits := _when_gone(state, now)):
         return waits
@@ -154,6 +151,16 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
         return waits
     cause = f"{culprit.cause}; {verdict.why}" if verdict.why else culprit.cause
     return (_end(now, outcome="failed", code=_exit_code(culprit, state), cause=cause),)
+
+
+def _end_unit(state: RunState, told: list[TaskState], policies: Policies, now: float) -> tuple[Action, ...]:
+    until = left_alone(state)
+    if until is not None and now < until:
+        return (Wake(at=until),)
+    return tuple(
+        Stop(tasks=_ids(some), grace=grace, reason="another task has failed")
+        for some, grace in graces(state, told, policies)
+    )
 
 
 def _not_told(state: RunState) -> list[TaskState]:
