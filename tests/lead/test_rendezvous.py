@@ -214,3 +214,14 @@ async def test_a_task_that_fails_alike_while_it_is_being_ended_is_no_victim():
     state = await over
     assert state.culprit.victims == ()
     assert state.culprit.cause.endswith("worker:1 failed alike")
+
+
+async def test_an_agent_that_leaves_at_the_end_is_not_said_to_be_lost():
+    world = World(outline(workers=1))
+    over = world.start()
+    await world.until(running)
+    world.exit("worker:0")
+    await world.until(lambda state: state.phase.terminal)
+    world.lead.lose(0, "its agent has ended with exit code 0")
+    await over
+    assert world.said(ev.HostLost) == []
