@@ -202,9 +202,7 @@ class Lead:
     def lose(self, host: int, reason: str) -> None:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
         known = self.state.hosts.get(host)
-        if (
-            known is not None and known.living and not self.state.phase.terminal
-        ):  # at the end agents leave by themselves
+        if known is not None and known.living and not self.state.phase.terminal:  # agents leave at the end
             self._awaited.pop(host, None)
             self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
         elif known is None and self.state.phase is RunPhase.JOINING and not self.state.stop:
