@@ -14,9 +14,9 @@ import pytest
 from launched import wait_for
 from phalanx.chaos import sockets
 from phalanx.chaos.fault import Fault
-from phalanx.chaos.process import process
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
 from phalanx.names import TaskId
+from phalanx.process import process
 
 pytestmark = pytest.mark.real
 

@@ -146,8 +146,8 @@ def test_a_run_that_goes_on_is_hurt_and_left(here):
 def test_a_user_who_may_not_touch_anothers_sockets_is_told_what_would_help(here, monkeypatch):
     """The kernel's answer to pidfd_getfd without the right to trace is asked of a process of nobody's own."""
     from phalanx.chaos import sockets  # noqa: PLC0415 - for this test alone
-    from phalanx.chaos.process import process  # noqa: PLC0415 - as above
     from phalanx.chaos.whereabouts import CannotError  # noqa: PLC0415 - as above
+    from phalanx.process import process  # noqa: PLC0415 - as above
 
     mine = process(os.getpid())
     monkeypatch.setattr(sockets._libc, "syscall", lambda *_: -1)

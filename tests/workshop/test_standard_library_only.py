@@ -21,6 +21,8 @@ PARTS = (
     "tfconfig",
     "names",
     "hostlist",
+    "process",
+    "apart",
     "runtime",
     "redact",
     "metrics",

@@ -8,6 +8,7 @@ import functools
 import os
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 #: A tenth of what a thread of a task gets: at 19, on a host whose cores all train, an import takes minutes.
@@ -35,18 +36,21 @@ class Machine:
         """The tightest of the machine and the cgroups (version 2) that we are in."""
         text = _read(self._proc / "meminfo")
         known = Memory(total=_kilobytes(text, "MemTotal"), available=_kilobytes(text, "MemAvailable"))
-        path = next((line[3:] for line in _read(self._proc / "self/cgroup").splitlines() if line.startswith("0::")), "")
-        folder = self._cgroups / path.lstrip("/")
-        for group in (folder, *folder.parents):
+        for group in self.groups():
             limit = _read(group / "memory.max").strip()
             if limit.isdecimal():
                 used = int(_read(group / "memory.current").strip() or 0) - _kept(_read(group / "memory.stat"))
                 known = Memory(
                     total=min(known.total, int(limit)), available=min(known.available, max(int(limit) - used, 0))
                 )
-            if group == self._cgroups:
-                break
         return known
+
+    def groups(self) -> Iterator[Path]:
+        """The folders of the cgroup (version 2) that we are in and of those above it; none where there is no such."""
+        line = next((line for line in _read(self._proc / "self/cgroup").splitlines() if line.startswith("0::")), None)
+        folder = self._cgroups / line[3:].lstrip("/") if line is not None else None
+        if folder is not None:
+            yield from (group for group in (folder, *folder.parents) if group.is_relative_to(self._cgroups))
 
     def unique(self, pid: int) -> int:
         """Bytes that would be free without this process (USS)."""

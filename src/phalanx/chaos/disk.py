@@ -10,8 +10,8 @@ import resource
 from collections.abc import Callable
 
 from phalanx.chaos.fault import Fault
-from phalanx.chaos.process import Process
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
+from phalanx.process import Process
 
 
 def fill(fault: Fault, where: Whereabouts) -> Callable[[], None]:

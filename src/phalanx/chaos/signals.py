@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable
 
 from phalanx.chaos.fault import Fault
-from phalanx.chaos.process import Process
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
+from phalanx.process import Process
 
 
 def kill(fault: Fault, where: Whereabouts) -> None:

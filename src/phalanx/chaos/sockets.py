@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from phalanx.chaos.fault import Fault
-from phalanx.chaos.process import Process
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
+from phalanx.process import Process
 
 _PIDFD_GETFD = 438  # the same number on every architecture
 _SO_ATTACH_FILTER, _SO_DETACH_FILTER, _SO_MAX_PACING_RATE = 26, 27, 47

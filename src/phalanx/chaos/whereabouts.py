@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from phalanx.chaos.process import Process, children, process
 from phalanx.errors import InputError
 from phalanx.names import TaskId
+from phalanx.process import Process, children, process
 from phalanx.records.index import Entry
 from phalanx.states import RunState
 

@@ -35,6 +35,7 @@ _PARTS = (
     "tfconfig/bodies.py",
     "tfconfig/model.py",
     "__init__.py",
+    "apart.py",
     "errors.py",
     "event.py",
     "events.py",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -23,6 +22,7 @@ from phalanx.plan.plan import PlannedTask
 from phalanx.plan.preview import preview_hosts
 from phalanx.plan.size import at_its_largest, elastic_of
 from phalanx.plan.wire import to_wire
+from phalanx.process import children
 
 _LOOPBACK = "127.0.0.1"
 
@@ -126,17 +126,17 @@ class LocalRun:
     def kill(self) -> None:
         """End every agent that still lives, and with it its tasks, its reaper and the lead it carries."""
         living = [agent for agent in self.agents if agent.poll() is None]
-        children = [child for agent in living for child in _children(agent.pid)]
+        left = [child for agent in living for child in children(agent.pid)]
         for agent in living:
             agent.kill()
         for agent in living:
             agent.wait()
         # A reaper ends its tasks and itself; one that is frozen cannot, and its tasks go with it.
         deadline = time.monotonic() + _REAPING
-        while any(map(_lives, children)) and time.monotonic() < deadline:
+        while any(child.alive for child in left) and time.monotonic() < deadline:
             time.sleep(0.01)
-        for child in children:
-            child.kill()
+        for child in left:
+            child.signal(signal.SIGKILL)
 
     def _last_word(self, host: int) -> str:
         try:
@@ -145,41 +145,6 @@ class LocalRun:
             return ""
         said = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f": {said}" if said else ""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class _Process:
-    """A process that is not our child, known by its number and its start: a number alone may be used again."""
-
-    pid: int
-    started: str
-
-    def kill(self) -> None:
-        """SIGKILL, where it is still the same."""
-        if _lives(self):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-
-
-def _children(pid: int) -> list[_Process]:
-    try:
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [_Process(pid=int(child), started=_start_of(int(child))) for child in found]
-
-
-def _lives(process: _Process) -> bool:
-    return process.started != "" and _start_of(process.pid) == process.started
-
-
-def _start_of(pid: int) -> str:
-    """Field 22 of /proc/PID/stat; empty for a process that is gone or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] == "Z" else fields[19]
 
 
 def _code(number: int) -> str:

@@ -9,13 +9,12 @@ import resource
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 
 import uvicorn
 
+from phalanx.apart import apart
 from phalanx.lead.app import App
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
@@ -120,14 +119,6 @@ async def rule(lead: Lead, holds: Callable[[], bool]) -> None:
     `holds` asks the disk. One that hangs holds up nothing but the next sign of life: agents judge the lead by its
     answers, and look for signs of life once it gives none.
     """
-    while await _apart(holds):  # noqa: ASYNC110 - the disk's word, which wakes nobody
+    while await apart(holds, name="beat"):  # noqa: ASYNC110 - the disk's word, which wakes nobody
         await asyncio.sleep(BEAT)
     lead.depose()
-
-
-async def _apart(ask: Callable[[], bool]) -> bool:
-    """In a thread of its own, which is left behind where it never comes back: an executor would be waited for."""
-    answer: Future[bool] = Future()
-    answer.set_running_or_notify_cancel()  # so that a waiter who leaves does not take it back
-    threading.Thread(target=lambda: answer.set_result(ask()), name="beat", daemon=True).start()
-    return await asyncio.wrap_future(answer)

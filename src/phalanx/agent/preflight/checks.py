@@ -9,19 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from phalanx.agent.preflight import limits, storage, surroundings, versions
 from phalanx.agent.preflight.asked import Answer, Asked
 from phalanx.agent.preflight.names import Unresolved, resolve
 from phalanx.agent.preflight.programs import programs_of
 from phalanx.agent.preflight.reach import Greeter, Greeting, reach
+from phalanx.apart import apart
 from phalanx.events import HostChecked
 from phalanx.plan.checklist import Peer
 from phalanx.protocol.messages import Order
 from phalanx.protocol.signing import RunKey
-
-T = TypeVar("T")
 
 #: Seconds for a check that waits for nobody: what takes longer hangs, on a file server most likely.
 PATIENCE = 60.0
@@ -126,7 +124,9 @@ class Preflight:
 
         async def visit(peer: Peer) -> None:
             try:
-                places = await in_thread(lambda: resolve(peer.address, patience=asked.list.patience, over=over))
+                places = await apart(
+                    lambda: resolve(peer.address, patience=asked.list.patience, over=over), name="preflight"
+                )
             except Unresolved as wrong:
                 answer.fault("names-resolve", str(wrong))
                 return
@@ -145,7 +145,7 @@ async def _bounded(check: Check, asked: Asked) -> Answer:
     answer = Answer()
     try:
         async with asyncio.timeout(PATIENCE):
-            await in_thread(lambda: check.look(asked, answer))
+            await apart(lambda: check.look(asked, answer), name="preflight")
     except TimeoutError:
         late = Answer()  # the thread may still write into its own
         late.look(check.row)
@@ -155,30 +155,3 @@ async def _bounded(check: Check, asked: Asked) -> Answer:
         sys.stderr.write(f"preflight: the check around {check.row} broke: {wrong!r}\n")
         return Answer()
     return answer
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Its result or exception. The thread is a daemon: one that hangs keeps no process alive."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def tell(result: T | None, wrong: BaseException | None) -> None:
-        if done.done():
-            return
-        if wrong is not None:
-            done.set_exception(wrong)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]  # None only beside an exception
-
-    def run() -> None:
-        result: T | None = None
-        wrong: BaseException | None = None
-        try:
-            result = work()
-        except BaseException as caught:  # noqa: BLE001 - it is raised again where it is awaited
-            wrong = caught
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, result, wrong)
-
-    threading.Thread(target=run, daemon=True, name="preflight").start()
-    return await done

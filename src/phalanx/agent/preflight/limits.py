@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from phalanx.agent.machine import Machine
 from phalanx.agent.preflight.asked import Answer, Asked
 
 #: Threads of one task, its memory in bytes, and the files it has open besides two for each peer.
@@ -56,7 +56,7 @@ def threads_left(proc: Path = _PROC, cgroup: Path = _CGROUP) -> Iterator[tuple[s
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:  # root is above it
         yield f"ulimit -u {soft}", soft - _threads_of(os.geteuid(), proc)
-    for group in _groups(proc, cgroup):
+    for group in Machine(proc=proc, cgroups=cgroup).groups():
         most, now = _number(group / "pids.max"), _number(group / "pids.current")
         if most is not None and now is not None:
             yield f"{group / 'pids.max'} ({most})", most - now
@@ -64,19 +64,8 @@ def threads_left(proc: Path = _PROC, cgroup: Path = _CGROUP) -> Iterator[tuple[s
 
 def memory_left(proc: Path = _PROC, cgroup: Path = _CGROUP) -> int | None:
     """Bytes that may still be had: the machine's, or the tightest control group's; None where nothing tells."""
-    found = []
-    try:
-        available = re.search(r"^MemAvailable:\s+(\d+) kB", (proc / "meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        available = None
-    if available:
-        found.append(int(available[1]) << 10)
-    for group in _groups(proc, cgroup):
-        most, now = _number(group / "memory.max"), _number(group / "memory.current")
-        if most is not None and now is not None:
-            # What files have in memory is given back when it is wanted.
-            found.append(most - now + _file_cache(group))
-    return min(found, default=None)
+    memory = Machine(proc=proc, cgroups=cgroup).memory()
+    return memory.available if memory.total else None
 
 
 def _threads_of(user: int, proc: Path) -> int:
@@ -92,27 +81,9 @@ def _threads_of(user: int, proc: Path) -> int:
     return count
 
 
-def _groups(proc: Path, cgroup: Path) -> Iterator[Path]:
-    """This process's control group (version 2) and those above it."""
-    try:
-        line = next(line for line in (proc / "self" / "cgroup").read_text().splitlines() if line.startswith("0::"))
-    except (OSError, StopIteration):
-        return
-    group = cgroup / line[3:].lstrip("/")
-    yield from (part for part in (group, *group.parents) if part == cgroup or cgroup in part.parents)
-
-
 def _number(path: Path) -> int | None:
     """None for `max`, and where there is no such limit."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):
         return None
-
-
-def _file_cache(group: Path) -> int:
-    try:
-        found = re.search(r"^inactive_file (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(found[1]) if found else 0
