@@ -107,6 +107,11 @@ class RunState:
         return sum(host.standbys for host in living), sum(host.standby_bytes for host in living)
 
     @property
+    def blamed(self) -> TaskState | None:
+        """The task that is to blame, as it is in this generation; None where no task is."""
+        return self.tasks.get(self.culprit.task) if self.culprit is not None and self.culprit.task is not None else None
+
+    @property
     def all_over(self) -> bool:
         """Whether no process of the run is left, as far as the events tell."""
         return all(task.phase.over for task in self.tasks.values())
@@ -325,7 +330,7 @@ def steps_done(state: RunState) -> int | None:
 
 def last_lines(state: RunState) -> tuple[str, ...]:
     """What the culprit said last; empty where there is none."""
-    task = state.tasks.get(state.culprit.task) if state.culprit and state.culprit.task else None
+    task = state.blamed
     return task.exit.last_lines if task and task.exit else ()
 
 

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from phalanx.cli import which
 from phalanx.cli.asker import asker
 from phalanx.cli.values import whole
+from phalanx.decide.elastic import workers as running
 from phalanx.errors import InputError
 from phalanx.protocol import people
 from phalanx.records.reader import read_state
@@ -33,6 +34,6 @@ def scale(
     if state.phase.terminal:
         raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
     people.scale(entry.address, entry.token, workers=workers, by=asker("scale"))
-    now = sum(task.type == "worker" for task in state.tasks)
+    now = running(state)
     print(f"{entry.run}: {workers} workers asked for, {now} run now; phalanx attach {entry.run} shows the change")
     return 0

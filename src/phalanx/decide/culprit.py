@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
 from phalanx.decide.unit import fallen
-from phalanx.events import CulpritNamed
+from phalanx.events import CulpritNamed, RunEnded
 from phalanx.hoststate import HostState
 from phalanx.names import TaskId
 from phalanx.states import RunState
@@ -154,6 +154,16 @@ def blame(
         hint=hint,
         sign=sign,
     )
+
+
+def nobody_to_blame(
+    generation: int, now: float, *, kind: Kind, cause: str, code: int, host: int | None = None, hint: str = ""
+) -> tuple[CulpritNamed, RunEnded]:
+    """The end of a run that cannot go on, where no task is the reason."""
+    culprit = CulpritNamed(
+        time=now, generation=generation, task=None, host=host, kind=kind.value, cause=cause, hint=hint
+    )
+    return culprit, RunEnded(time=now, outcome="failed", exit_code=code, cause=cause)
 
 
 def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:

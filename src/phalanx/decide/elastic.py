@@ -7,28 +7,25 @@ from phalanx.plan.policies import Policies
 from phalanx.states import RunPhase, RunState
 
 
-def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered | float | None:  # noqa: PLR0911 - one return a rule
+def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered | float | None:
     """The order to stop for another size; the time at which there will be one; None where the size is right.
 
-    Only growth and what somebody asked for come this way: a lost host ends its generation by itself.
+    Only growth, what somebody asked for, and hosts that are taken away come this way: a lost host ends its generation
+    by itself.
     """
     if state.phase is not RunPhase.RUNNING or state.bound is None:
         return None
-    before = workers(state)
-    going = [host for host in state.hosts.values() if host.leaving and uses(state, host.id)]
-    if going:
-        size = state.elastic.size(living_hosts(state), state.asked) if state.elastic else None
-        why = f"host {going[0].joined.name} is taken away"
-        return ev.ResizeOrdered(time=now, generation=state.generation, before=before, workers=size or before, why=why)
-    if state.elastic is None:
+    before, hosts = workers(state), living_hosts(state)
+    size = (state.elastic.size(hosts, state.asked) if state.elastic else None) or before
+    going = next((host for host in state.hosts.values() if host.leaving and uses(state, host.id)), None)
+    if going is not None:
+        why = f"host {going.joined.name} is taken away"
+    elif size == before:
         return None
-    size = state.elastic.size(living_hosts(state), state.asked)
-    if size is None or size == before:
-        return None
-    if size == state.asked and state.scale is not None and state.scale.time >= state.bound:
+    elif size == state.asked and state.scale is not None and state.scale.time >= state.bound:
         why = f"scaled from {before} to {size} workers"
     elif size > before:
-        why = f"grown from {before} to {size} workers: {living_hosts(state)} hosts are there"
+        why = f"grown from {before} to {size} workers: {hosts} hosts are there"
         if now < (due := state.bound + policies.resize.cooldown):
             return due
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from phalanx.decide.culprit import blame, left_early, where
 from phalanx.decide.exits import Kind
@@ -40,6 +41,16 @@ Finding = CulpritNamed | Dump | float | None
 _OVER, _ELSEWHERE, _BUSY, _BUSY_INSIDE, _WAITS = range(5)
 
 
+def dump(state: RunState) -> Dump:
+    """The stacks of every task that runs."""
+    return Dump(tasks=tuple(task.id for task in state.tasks.values() if task.phase is TaskPhase.RUNNING))
+
+
+def start_deadline(state: RunState, health: Health, tasks: Sequence[TaskState]) -> float:
+    """Until when these must have come up: counted from their generation's start, or from that of their own attempt."""
+    return max(state.bound or state.started, *(task.due or 0.0 for task in tasks)) + health.start
+
+
 def group(state: RunState) -> list[TaskState]:
     """The tasks whose steps are one: all that train under a synchronous strategy, the chief alone under a ps."""
     kinds = ("chief",) if state.strategy == Strategy.PS.value else TRAINING_TYPES
@@ -72,8 +83,7 @@ def hung(state: RunState, health: Health, now: float) -> Finding:
     if now < deadline - AHEAD:
         return deadline - AHEAD
     if state.stacks is None or state.stacks.time < since:
-        asked = (task.id for task in state.tasks.values() if task.phase is TaskPhase.RUNNING)
-        return Dump(tasks=tuple(asked))
+        return dump(state)
     if now < deadline:
         return deadline
     return stacks_due(state, now) or _blamed(state, members, since, now)
@@ -90,7 +100,7 @@ def stacks_due(state: RunState, now: float) -> float | None:
 
 
 def _deadline(state: RunState, health: Health, running: list[TaskState], since: float) -> float:
-    start = max(state.bound or state.started, *(task.due or 0.0 for task in running)) + health.start
+    start = start_deadline(state, health, running)
     stalls = [task.stalled for task in running if task.stalled is not None]
     limit = max(health.hang, LONG_GAPS * max(one.longest for one in stalls))
     if any(one.doing not in ("", "finished") for one in stalls):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from phalanx.decide.culprit import blame, where
 from phalanx.decide.exits import Kind
-from phalanx.decide.hang import STACKS, Dump, Finding, hung, others, stacks_due, unfinished
+from phalanx.decide.hang import STACKS, Dump, Finding, dump, hung, others, stacks_due, start_deadline, unfinished
 from phalanx.events import CulpritNamed
-from phalanx.names import TaskId
 from phalanx.plan.policies import Health
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
@@ -45,17 +44,13 @@ def unhealthy(state: RunState, health: Health, now: float) -> Finding:
 def stacks_first(state: RunState, now: float) -> Finding:
     """Before those that were found stuck are ended: their stacks, once, and a moment for them to come."""
     culprit = state.culprit
-    task = state.tasks.get(culprit.task) if culprit is not None and culprit.task is not None else None
+    task = state.blamed
     if culprit is None or task is None or task.phase is not TaskPhase.RUNNING or task.stop_ordered is not None:
         return None
     asked = state.stacks
     if asked is None or asked.time < culprit.time - STACKS:
-        return Dump(tasks=_running(state))
+        return dump(state)
     return stacks_due(state, now)
-
-
-def _running(state: RunState) -> tuple[TaskId, ...]:
-    return tuple(task.id for task in state.tasks.values() if task.phase is TaskPhase.RUNNING)
 
 
 def _froze(state: RunState, task: TaskState, now: float) -> CulpritNamed:
@@ -86,7 +81,7 @@ def _silent(state: RunState, task: TaskState, health: Health, now: float) -> Fin
         return None  # a program that we know nothing of, or one for which `start` counts
     deadline = task.quiet + limit
     if not shown and task.address:  # it may still start: nothing shorter than that counts before
-        deadline = max(deadline, max(state.bound or state.started, task.due or 0.0) + health.start)
+        deadline = max(deadline, start_deadline(state, health, (task,)))
     if now < deadline:
         return deadline
     return blame(

@@ -10,11 +10,11 @@ import dataclasses
 
 from phalanx import events as ev
 from phalanx.decide import preflight
-from phalanx.decide.culprit import lost_now, name_culprit, never_listened
+from phalanx.decide.culprit import lost_now, name_culprit, never_listened, nobody_to_blame
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
-from phalanx.decide.hang import Dump, Finding
+from phalanx.decide.hang import Dump, Finding, start_deadline
 from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
@@ -28,7 +28,7 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: How the note begins that a script which may do without a server has not opened one.
 _NOT_LISTENING = "not listening"
 
-#: Seconds until the next look where the lead is about to do something by itself.
+#: Seconds until the next look where the lead is about to bind: its last one may have been just before the time came.
 _SOON = 0.1
 
 #: After a first failure, how long the lead waits for the others' ends before it names the culprit all the same:
@@ -182,7 +182,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     if now < restart.at:
         return (Wake(at=restart.at),)
     if can_start(state):
-        return (Wake(at=now + _SOON),)  # the lead binds at its next look, which may have been just before the time came
+        return (Wake(at=now + _SOON),)
     come = living_hosts(state)
     if not come:
         cause = f"generation {state.generation + 1} could not start: every host is lost"
@@ -202,8 +202,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
 def _exit_code(culprit: ev.CulpritNamed, state: RunState) -> int:
     if culprit.task is None:
         return 3
-    task = state.tasks.get(culprit.task)
-    return 2 if task is not None and task.refused else 1
+    return 2 if state.blamed is not None and state.blamed.refused else 1
 
 
 def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -243,13 +242,11 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     if now < deadline:
         return (Wake(at=deadline),)
     if can_start(state):
-        return (Wake(at=now + _SOON),)  # the lead binds at its next look, which may have been just before the time came
+        return (Wake(at=now + _SOON),)
     come = living_hosts(state)
     cause = f"{come} of {state.wanted_hosts} hosts joined within {policies.health.start:g} s"
-    culprit = ev.CulpritNamed(
-        time=now, generation=state.generation, task=None, host=None, kind=Kind.INFRASTRUCTURE.value, cause=cause
-    )
-    return (Say(event=culprit), _end(now, outcome="failed", code=3, cause=cause))
+    end = nobody_to_blame(state.generation, now, kind=Kind.INFRASTRUCTURE, cause=cause, code=3)
+    return tuple(Say(event=event) for event in end)
 
 
 def _looked(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -292,7 +289,7 @@ def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, 
     if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
         return waits
     limit = policies.health.start
-    deadlines = {t.id: max(state.bound or state.started, t.due or 0.0) + limit for t in silent}
+    deadlines = {t.id: start_deadline(state, policies.health, (t,)) for t in silent}
     late = [t for t in silent if deadlines[t.id] <= now]
     if not late:
         return (*waits, Wake(at=min(deadlines.values())))

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from phalanx import events as ev
+from phalanx.decide.culprit import nobody_to_blame
 from phalanx.decide.exits import Kind
 from phalanx.plan.checklist import ALL_PAIRS, Fault, tried
 from phalanx.plan.policies import Preflight
@@ -272,16 +273,8 @@ def _end(state: RunState, fatal: list[Verdict], now: float) -> tuple[ev.Event, .
     others = f" (also: {', '.join(one.row.id for one in fatal[1:])})" if fatal[1:] else ""
     cause = f"preflight {first.row.id}: {first.words}{others}"
     hint = f"{first.row.fix}; --ignore-check {first.row.id} starts all the same"
-    culprit = ev.CulpritNamed(
-        time=now,
-        generation=state.generation,
-        task=None,
-        host=first.hosts[0] if first.hosts else None,
-        kind=Kind.USER.value,
-        cause=cause,
-        hint=hint,
-    )
-    return culprit, ev.RunEnded(time=now, outcome="failed", exit_code=2, cause=cause)
+    host = first.hosts[0] if first.hosts else None
+    return nobody_to_blame(state.generation, now, kind=Kind.USER, cause=cause, code=2, host=host, hint=hint)
 
 
 def judge(state: RunState, *, ignore: Iterable[str] = ()) -> tuple[Verdict, ...]:

@@ -69,7 +69,7 @@ def _preempted(state: RunState, now: float) -> Verdict:
     """For free, but not in a circle: who always leaves in its first seconds is no guest of a place that needs room."""
     since = state.progress or 0.0
     before = [p for p in state.past if _kind(p) == Kind.PREEMPTION.value and p.ended > since]
-    task = state.tasks.get(state.culprit.task) if state.culprit and state.culprit.task else None
+    task = state.blamed
     ran = (task.ended or now) - (task.started or now) if task is not None else _FIRST_SECONDS
     if ran < _FIRST_SECONDS and len(before) >= _IN_A_CIRCLE:
         return Verdict(again=False, why=f"it has left in its first seconds {len(before) + 1} times in a row")
@@ -92,8 +92,7 @@ def _kind(past: PastFailure) -> str:
 
 def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
     """Why no restart would help; empty where one may."""
-    culprit = state.culprit
-    task = state.tasks.get(culprit.task) if culprit is not None and culprit.task is not None else None
+    culprit, task = state.culprit, state.blamed
     if culprit is None or task is None:
         return ""
     if task.refused:

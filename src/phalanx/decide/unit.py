@@ -29,8 +29,8 @@ def failing_unit(state: RunState) -> frozenset[TaskId]:
     if culprit is not None and culprit.task is None:
         return everybody
     down = {task.id: task for task in fallen(state)}
-    if culprit is not None and culprit.task is not None and culprit.task in state.tasks:
-        down[culprit.task] = state.tasks[culprit.task]
+    if (blamed := state.blamed) is not None:
+        down[blamed.id] = blamed
     if not down or any(task.phase is TaskPhase.LOST for task in down.values()):
         return everybody
     unit: set[TaskId] = set()

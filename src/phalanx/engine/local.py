@@ -74,7 +74,7 @@ class LocalEngine:
     def join(self, submission: Submission, *, host: int, lead: str) -> subprocess.Popen[bytes]:
         """One more agent for a run that goes on. It leaves when the run has ended. Raises PlaceError."""
         elastic = elastic_of(submission.outline)
-        room = (elastic.per_host or -(-elastic.most // elastic.hosts)) if elastic else len(submission.outline.tasks())
+        room = elastic.room(elastic.most) if elastic else len(submission.outline.tasks())
         return _start_agent(
             self._home,
             submission,

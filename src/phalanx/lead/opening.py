@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from phalanx.decide.culprit import nobody_to_blame
+from phalanx.decide.exits import Kind
 from phalanx.errors import PhalanxError
 from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, RunStarted, TaskExited
 from phalanx.plan.outline import Outline
@@ -58,9 +60,5 @@ def never_ran(task: TaskState, host: int, now: float) -> TaskExited:
 
 def unbound_events(wrong: PhalanxError, generation: int, now: float) -> tuple[CulpritNamed, RunEnded]:
     """The end of a run whose next generation cannot be placed."""
-    cause = str(wrong)
-    kind = "user" if wrong.exit_code == 2 else "infrastructure"  # noqa: PLR2004 - the exit code of wrong input
-    culprit = CulpritNamed(
-        time=now, generation=generation, task=None, host=None, kind=kind, cause=cause, hint=wrong.hint or ""
-    )
-    return culprit, RunEnded(time=now, outcome="failed", exit_code=wrong.exit_code, cause=cause)
+    kind = Kind.USER if wrong.exit_code == 2 else Kind.INFRASTRUCTURE  # noqa: PLR2004 - the exit code of wrong input
+    return nobody_to_blame(generation, now, kind=kind, cause=str(wrong), code=wrong.exit_code, hint=wrong.hint or "")

@@ -27,9 +27,12 @@ class Elastic:
         `asked` is what somebody has scaled to: never more than that. Without it a host beyond the declared ones makes
         the job grow, up to `most`.
         """
-        room = self.per_host or -(-(asked or self.count) // self.hosts)
-        found = min(self.most if asked is None else asked, living * room)
+        found = min(self.most if asked is None else asked, living * self.room(asked or self.count))
         return found if found >= self.fewest else None
+
+    def room(self, workers: int) -> int:
+        """How many a host takes where there are so many in all."""
+        return self.per_host or -(-workers // self.hosts)
 
 
 def check_size(elastic: Elastic | None, workers: int) -> None:

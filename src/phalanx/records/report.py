@@ -335,7 +335,7 @@ def _next_steps(state: RunState, run: str, folder: RunFolder, fallen: list[TaskR
         case RunPhase.FAILED:
             if culprit and culprit.hint:
                 steps.append(culprit.hint)
-            task = state.tasks.get(culprit.task) if culprit and culprit.task else None
+            task = state.blamed
             if task is not None and task.started:
                 steps += [f"phalanx logs {run} {task.id}", f"phalanx logs {run} --merged"]
             elif culprit and culprit.host is not None and culprit.task is None and (state.cleared or not state.checked):
