@@ -20,7 +20,7 @@ from phalanx.errors import InputError, PhalanxError, PlaceError
 from phalanx.events import Record
 from phalanx.job.declare import Declared
 from phalanx.observe.follow import Follower, View
-from phalanx.plan.outline import Secret
+from phalanx.plan.outline import Outline, Secret
 from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
@@ -31,7 +31,6 @@ from phalanx.states import RunPhase, RunState
 
 #: Seconds that agents have to leave once their run has ended.
 PATIENCE = 5.0
-
 
 #: Seconds that a detached run is watched while it starts, and between two looks.
 START, LOOK = 60.0, 0.05
@@ -88,7 +87,7 @@ def _start(
 ) -> Launched:
     outline = declared.outline
     engine = LocalEngine(home)
-    secrets = {secret.env: _value(secret, environ) for secret in outline.secrets}
+    secrets = _values(outline, environ)
     folder = RunFolder.create(runs, outline.name, time.time())
     folder.job.write_text(declared.text, encoding="utf-8")
     key = RunKey.new()
@@ -98,7 +97,7 @@ def _start(
             folder=folder.path,
             key=key,
             outline=outline,
-            environ={name: value for name, value in environ.items() if name != "TF_CONFIG"},
+            environ=_without_config(environ),
             secrets=secrets,
             imports={role.type: imports_of(role.command, Path(outline.cwd)) for role in outline.roles},
             attached=attached,
@@ -143,8 +142,8 @@ def join(entry: Entry, *, host: int, environ: Mapping[str, str], home: Path | No
         folder=Path(entry.folder),
         key=RunKey.from_hex(entry.key),
         outline=outline,
-        environ={name: value for name, value in environ.items() if name != "TF_CONFIG"},
-        secrets={secret.env: _value(secret, environ) for secret in outline.secrets},
+        environ=_without_config(environ),
+        secrets=_values(outline, environ),
         attached=False,
     )
     return LocalEngine(home).join(submission, host=host, lead=entry.address)
@@ -233,6 +232,16 @@ class _Stopper:
             self._view.say(f"{wrong}; killing everything of this run" if hard else str(wrong))
             if hard:
                 self._launched.started.kill()
+
+
+def _without_config(environ: Mapping[str, str]) -> dict[str, str]:
+    """What every task starts from: a TF_CONFIG of the user's own is no part of it."""
+    return {name: value for name, value in environ.items() if name != "TF_CONFIG"}
+
+
+def _values(outline: Outline, environ: Mapping[str, str]) -> dict[str, str]:
+    """The secrets' values by the variable they are delivered in. Raises InputError."""
+    return {secret.env: _value(secret, environ) for secret in outline.secrets}
 
 
 def _value(secret: Secret, environ: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from phalanx.decide.quorum import STARTING
+from phalanx.names import join_host_port
 
 if TYPE_CHECKING:
     import asyncio
@@ -48,7 +49,7 @@ class Carrier:
         self._listen = self._socket.fileno()
         os.set_inheritable(self._listen, False)  # noqa: FBT003 - it takes no name
         host, port = self._socket.getsockname()[:2]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.address = join_host_port(host, port)
         self.spent = False
         self._epoch = self._about.get("epoch", 1)
         self._pid: int | None = None

@@ -28,19 +28,12 @@ class Tell(Protocol):
         """`more`: the fields of `kind` that are its own."""
 
 
-class Note(Protocol):
-    """`Tasks` says a sentence about one attempt."""
-
-    def __call__(self, message: str, running: Running, when: float) -> None:
-        """`message` names the task."""
-
-
 class Progress:
     """Follows every attempt that has a life line. Facts are read as they come; counters are looked at now and then."""
 
-    def __init__(self, tell: Tell, note: Note) -> None:
-        """`tell` gets each event once; `note` what only people need to know."""
-        self._tell, self._note = tell, note
+    def __init__(self, tell: Tell) -> None:
+        """`tell` gets each event once."""
+        self._tell = tell
         self._followed: dict[Running, _Said] = {}
         self._look: asyncio.TimerHandle | None = None
 
@@ -61,9 +54,7 @@ class Progress:
         if life is None or self._followed.get(running) is None:
             return
         self._read(running, life)
-        step = life.sign().step
-        if step is not None and step != self._followed[running].step:
-            self._say_step(running, step, time.time())
+        self._say_new_step(running, life, time.time())
         del self._followed[running]
         asyncio.get_running_loop().remove_reader(life.fileno())
         life.close()
@@ -113,10 +104,14 @@ class Progress:
     def _look_at_all(self) -> None:
         now = time.time()
         for running, said in self._followed.items():
-            step = running.life.sign().step if running.life is not None else None
-            if step is not None and step != said.step and now >= said.at + SAID_EVERY:
-                self._say_step(running, step, now)
+            if running.life is not None and now >= said.at + SAID_EVERY:
+                self._say_new_step(running, running.life, now)
         self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_at_all) if self._followed else None
+
+    def _say_new_step(self, running: Running, life: Life, now: float) -> None:
+        step = life.sign().step
+        if step is not None and step != self._followed[running].step:
+            self._say_step(running, step, now)
 
     def _say_step(self, running: Running, step: int, now: float) -> None:
         said = self._followed.get(running)

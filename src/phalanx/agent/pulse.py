@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Protocol
 
 #: In one look a connection must have carried more than this to be training: heartbeats are some 250 bytes in five
@@ -42,18 +41,6 @@ class Sign(Protocol):
     @property
     def doing(self) -> str:
         """A pause that it knows of: tracing, validation, saving."""
-        ...
-
-
-class Life(Protocol):
-    """The agent's end of the runtime inside one task."""
-
-    async def dump_stacks(self, path: Path) -> bool:
-        """Have the Python stacks of all its threads written to `path`; whether that worked."""
-        ...
-
-    def sign(self) -> Sign | None:
-        """The newest that it told; None while it has told nothing."""
         ...
 
 

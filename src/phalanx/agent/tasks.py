@@ -66,7 +66,7 @@ class Tasks:
         self._host, self._folder, self._environ = host, folder, environ
         self._secrets = list(secrets)
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
-        self._progress = Progress(self._tell, self._note)
+        self._progress = Progress(self._tell)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
         self._listeners = Listeners(self._listens)
@@ -88,16 +88,18 @@ class Tasks:
             case "go":
                 self._spawn(self._go(order))
             case "stacks":
-                for task in order.ids:
-                    running = self._running.get(task)
-                    if running is not None and running.generation == order.generation and running.pid:
+                for running in self._of(order):
+                    if running.pid:
                         self._spawn(self._stacks(running))
             case "stop":
                 self._preflight.end(keep=False)
-                for task in order.ids:
-                    running = self._running.get(task)
-                    if running is not None and running.generation == order.generation:
-                        self._spawn(self._stop(running, order.grace))
+                for running in self._of(order):
+                    self._spawn(self._stop(running, order.grace))
+
+    def _of(self, order: Order) -> list[Running]:
+        """The tasks of its generation that an order names."""
+        known = (self._running.get(task) for task in order.ids)
+        return [running for running in known if running is not None and running.generation == order.generation]
 
     async def end_all(self, grace: float = 5.0) -> None:
         """TERM, grace, KILL to everything; returns when it is over."""
@@ -125,7 +127,7 @@ class Tasks:
             before = self._running.get(task.id)
             running.former = before.child if before is not None else None
             self._running[task.id] = running
-            self._make_folders(task.id)
+            self._make_folders(running)
             waiting = self._pool.take(task.id, task.argv, task.env)
             if waiting is not None:
                 running.standby, running.child, running.life = waiting.standby, waiting.child, waiting.life
@@ -147,15 +149,14 @@ class Tasks:
             if running.generation < generation and running.child is not None:
                 self._reaper.kill_tree(running.child)
 
-    def _make_folders(self, task: TaskId) -> None:
+    def _make_folders(self, running: Running) -> None:
         """A disk that refuses costs the logs, never the task."""
         for kind in ("tasks", "logs"):
-            folder = self._folder / kind / task.folder
+            folder = self._folder / kind / running.task.id.folder
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as wrong:
-                message = f"{folder} cannot be made: {wrong.strerror}"
-                self._said.say(ev.Noted(time=time.time(), message=message, task=task, host=self._host))
+                self._note(f"{folder} cannot be made: {wrong.strerror}", running, time.time())
 
     def _difference(self, running: Running, waiting: Waiting) -> None:
         """What the standby must still learn: variables that were not known, or are others now."""
@@ -172,11 +173,8 @@ class Tasks:
 
     async def _go(self, order: Order) -> None:
         self._preflight.end(keep=True)
-        mine = [
-            running
-            for running in self._running.values()
-            if running.generation == order.generation and (not order.ids or running.task.id in order.ids)
-        ]
+        everybody = [running for running in self._running.values() if running.generation == order.generation]
+        mine = self._of(order) if order.ids else everybody
         for running in mine:
             await self._former_is_gone(running)
         first = [running for running in mine if running.task.first]
@@ -185,7 +183,7 @@ class Tasks:
         for running in mine:
             if running not in first:
                 self._spawn(self._start_after(running, first, order.grace))
-        self._pool.follow([running for running in self._running.values() if running.generation == order.generation])
+        self._pool.follow(everybody)
 
     async def _former_is_gone(self, running: Running) -> None:
         """No process of the attempt before may be left: two at one address would both be believed."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
+from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags, names_a_run
 from phalanx.cli.values import whole
 from phalanx.errors import InputError
@@ -117,7 +118,6 @@ def chaos(
         raise InputError("whom to hurt?", hint="phalanx chaos RUN, or phalanx chaos [flags of run] train.py")
     say = _say
     if len(command) == 1 and names_a_run(command[0]) and not command[0].endswith((".yaml", ".yml", ".json")):
-        from phalanx.cli import which  # noqa: PLC0415 - as above
         from phalanx.records.reader import read_state  # noqa: PLC0415 - as above
         from phalanx.trial import hurt  # noqa: PLC0415 - as above
 
@@ -130,13 +130,11 @@ def chaos(
         from phalanx.plan.size import elastic_of  # noqa: PLC0415 - as above
         from phalanx.trial import try_out  # noqa: PLC0415 - as above
 
-        cwd = Path.cwd()
-        declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
+        declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
         outline = declared.outline
         cast = Cast(tasks=outline.tasks(), hosts=outline.hosts, sizes=_sizes(elastic_of(outline)))
         question = asked.question(cast, going=False)
-        where = cwd / (runs or Path(os.environ.get("PHALANX_RUNS") or "runs"))
-        story = try_out(declared, question, runs=where, environ=os.environ, say=say)
+        story = try_out(declared, question, runs=which.runs_folder(runs), environ=os.environ, say=say)
     sys.stdout.write(encoder.dumps(story.to_json(), indent=1) + "\n" if json else render(story))
     return 0 if story.good else 1
 

@@ -18,7 +18,6 @@ from phalanx.errors import InputError, PlaceError
 from phalanx.launch import join as start
 from phalanx.protocol import people
 from phalanx.records.index import LAST, Entry
-from phalanx.records.reader import read_state
 from phalanx.states import RunState
 
 #: Seconds that the agent has to be known to the lead, and between two looks.
@@ -42,10 +41,7 @@ def join(
       phalanx join last
       phalanx join digits-1130-073311 --host 1
     """
-    entry = which.find(run)
-    state = read_state(entry.files)
-    if state.phase.terminal:
-        raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
+    entry, state = which.going(run)
     if state.generation and not _has_room(state):
         hint = "start it with --max-workers to let it grow"
         raise InputError(f"{entry.run} has all the hosts that it can use", hint=hint)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import cyclopts
 
+from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags
 
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
@@ -53,7 +54,7 @@ def plan(
     del detach, quiet
     declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
     run = f"{declared.outline.name}-<time>"
-    folder = Path.cwd() / (runs or os.environ.get("PHALANX_RUNS") or "runs") / run
+    folder = which.runs_folder(runs) / run
     hosts = preview_hosts(
         declared.outline,
         name=socket.gethostname().partition(".")[0] or "localhost",

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import cyclopts
 
+from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags
 
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
@@ -44,10 +45,8 @@ def preflight(
     from phalanx.launch import preflight as look  # noqa: PLC0415 - as above
     from phalanx.observe.checks import as_json, render  # noqa: PLC0415 - as above
 
-    cwd = Path.cwd()
-    declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
-    where = cwd / (runs or os.environ.get("PHALANX_RUNS") or "runs")
-    state = look(declared, runs=where, environ=os.environ)
+    declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
+    state = look(declared, runs=which.runs_folder(runs), environ=os.environ)
     ignored = declared.outline.policies.preflight.ignore
     if json:
         print(json_text.dumps(as_json(state, ignored), indent=2))

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import cyclopts
 
+from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags
 
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
@@ -54,11 +55,10 @@ def run(
     from phalanx.records.reader import read_plan  # noqa: PLC0415 - as above
     from phalanx.records.report import build_report  # noqa: PLC0415 - as above
 
-    cwd = Path.cwd()
-    declared = declare(command, flags.flags(), cwd=cwd, environ=os.environ)
+    declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
     for note in declared.notes:
         sys.stderr.write(f"phalanx: {note_line(note)}\n")
-    launched = launch(declared, runs=_runs(runs, cwd), environ=os.environ, attached=not detach)
+    launched = launch(declared, runs=which.runs_folder(runs), environ=os.environ, attached=not detach)
     name = launched.entry.run
     out = guarded(sys.stdout, lambda why: _unheard(name, why))
     if detach:
@@ -80,7 +80,3 @@ def run(
 def _unheard(run: str, why: str) -> None:
     """The view is for people; that nobody reads it any more is no reason to end a training."""
     sys.stderr.write(f"phalanx: standard output takes no more ({why}), the run goes on; phalanx logs -f {run}\n")
-
-
-def _runs(asked: Path | None, cwd: Path) -> Path:
-    return cwd / (asked or Path(os.environ.get("PHALANX_RUNS") or "runs"))

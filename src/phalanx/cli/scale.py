@@ -10,9 +10,7 @@ from phalanx.cli import which
 from phalanx.cli.asker import asker
 from phalanx.cli.values import whole
 from phalanx.decide.elastic import workers as running
-from phalanx.errors import InputError
 from phalanx.protocol import people
-from phalanx.records.reader import read_state
 
 
 def scale(
@@ -29,10 +27,7 @@ def scale(
       phalanx run --workers 2 --max-workers 4 train.py
       phalanx scale last 4
     """
-    entry = which.find(run)
-    state = read_state(entry.files)
-    if state.phase.terminal:
-        raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
+    entry, state = which.going(run)
     people.scale(entry.address, entry.token, workers=workers, by=asker("scale"))
     now = running(state)
     print(f"{entry.run}: {workers} workers asked for, {now} run now; phalanx attach {entry.run} shows the change")

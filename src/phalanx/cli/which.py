@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from phalanx.errors import InputError, RunNotFoundError
 from phalanx.names import TaskId, training_order
 from phalanx.observe.standing import leads
 from phalanx.records.index import LAST, Entry, Index
+from phalanx.records.reader import read_state
 from phalanx.states import RunState
 
 Run = Annotated[
@@ -24,6 +26,11 @@ AnyRun = Annotated[
     str | None,
     Parameter(name="RUN", help="A run's name or the beginning of it, `last`, or its folder.", show_default=False),
 ]
+
+
+def runs_folder(asked: Path | None) -> Path:
+    """Where run folders are made: the one asked for, else PHALANX_RUNS, else ./runs."""
+    return Path.cwd() / (asked or os.environ.get("PHALANX_RUNS") or "runs")
 
 
 def find(run: str) -> Entry:
@@ -42,6 +49,15 @@ def known_as(run: str) -> Entry:
     entry = index.find(run)
     warn(index)
     return entry
+
+
+def going(run: str) -> tuple[Entry, RunState]:
+    """The run and how it stands, where it goes on. Raises RunNotFoundError, InputError for one that has ended."""
+    entry = find(run)
+    state = read_state(entry.files)
+    if state.phase.terminal:
+        raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")
+    return entry, state
 
 
 def warn(index: Index) -> None:

@@ -126,12 +126,14 @@ class App:
 
     # For people ----------------------------------------------------------------------------------------------------
 
+    def _standing(self) -> dict[str, Any]:
+        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+
     async def _run(self, request: Request, body: bytes) -> Any:
         del request, body
         state = self._lead.state
         return {
-            "run": self._lead.run,
-            "phase": state.phase.value,
+            **self._standing(),
             "epoch": self._lead.epoch,
             "seq": state.seq,
             "hosts": {str(host.id): host.joined.agent_pid if host.living else 0 for host in state.hosts.values()},
@@ -140,17 +142,14 @@ class App:
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.request_stop(by=str(data.get("by", "somebody")), hard=data.get("hard", False) is True)
-        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+        self._lead.request_stop(by=_by(data), hard=data.get("hard", False) is True)
+        return self._standing()
 
     async def _scale(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        if type(data.get("workers")) is not int:
-            message = "workers: a number wanted"
-            raise WireError(message)
-        self._lead.request_scale(data["workers"], by=str(data.get("by", "somebody")))
-        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+        self._lead.request_scale(_number(data, "workers"), by=_by(data))
+        return self._standing()
 
     async def _stacks(self, request: Request, body: bytes) -> Any:
         del request
@@ -162,20 +161,20 @@ class App:
             raise WireError(message)
         seq = self._lead.state.seq
         wanted = tuple(known[one] for one in named or known)
-        asked = self._lead.order_stacks(wanted, by=str(data.get("by", "somebody")))
+        asked = self._lead.order_stacks(wanted, by=_by(data))
         return {"run": self._lead.run, "seq": seq, "tasks": [str(task) for task in asked]}
 
     async def _withdraw(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.withdraw(_host(data), by=str(data.get("by", "somebody")))
-        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+        self._lead.withdraw(_number(data, "host"), by=_by(data))
+        return self._standing()
 
     async def _lost(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.lose(_host(data), str(data.get("reason", "its agent has ended")))
-        return {"run": self._lead.run, "phase": self._lead.state.phase.value}
+        self._lead.lose(_number(data, "host"), str(data.get("reason", "its agent has ended")))
+        return self._standing()
 
     def _person(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
         async def route(request: Request) -> Response:
@@ -222,11 +221,15 @@ def _object(body: bytes) -> dict[str, Any]:
     return data
 
 
-def _host(data: dict[str, Any]) -> int:
-    if type(data.get("host")) is not int:
-        message = "host: a number wanted"
-        raise WireError(message)
-    return int(data["host"])
+def _number(data: dict[str, Any], name: str) -> int:
+    if type(data.get(name)) is not int:
+        raise WireError(f"{name}: a number wanted")
+    return int(data[name])
+
+
+def _by(data: dict[str, Any]) -> str:
+    """Who asks, as he says."""
+    return str(data.get("by", "somebody"))
 
 
 async def _disconnected(request: Request) -> None:
