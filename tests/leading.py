@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from launched import Place, processes_with, wait_for
 
 #: Runs until it finds the file `end`; fails once where there is a file `fail`.
@@ -23,6 +25,13 @@ def lead_of(here: Place) -> int:
         return [pid for pid, line in processes_with(str(here.folder.parent)).items() if line.endswith(" lead 3 4 ")]
 
     return wait_for(found, "a lead")[0]
+
+
+def ends_well(here: Place, launcher: subprocess.Popen[str]) -> None:
+    """Lets the patient end, and its run with it."""
+    (here.folder / "end").touch()
+    out, err = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, out + err
 
 
 def whole(here: Place) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from launched import Place, wait_for
-from leading import PATIENT, lead_of, whole
+from leading import PATIENT, ends_well, lead_of, whole
 
 pytestmark = pytest.mark.real
 
@@ -44,9 +44,7 @@ def test_a_frozen_lead_is_killed_at_the_end_of_its_lease_and_has_a_successor(her
     assert rule(here)["epoch"] == 2
     assert rule(here)["pid"] != frozen
     time.sleep(2)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     assert not here.events("host-lost")
     whole(here)
     here.gone(within=3)
@@ -60,9 +58,7 @@ def test_a_lead_whose_agent_alone_is_killed_goes_on_and_loses_that_host(here):
     os.kill(agent_of(here, 0), signal.SIGKILL)
     here.event("host-lost", host=0)
     here.event("task-started", 2, generation=2)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     assert {event["epoch"] for event in here.events()} == {1}
     whole(here)
     here.gone(within=3)
@@ -83,9 +79,7 @@ def test_a_run_whose_first_host_is_lost_with_its_lead_goes_on_under_the_next_hos
     assert rule(here)["address"] != before
     here.event("host-lost", host=0)
     here.event("task-started", 2, generation=2)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     assert [event["host"] for event in here.events("host-lost")] == [0]
     assert here.report()["generation"] == 2
     whole(here)
@@ -107,9 +101,7 @@ def test_an_agent_that_thaws_after_its_lease_is_refused_and_ends_its_tasks(here)
     wait_for(lambda: not {agent, task} & here.processes().keys(), "the lost host's end", within=10)
     assert "was given up" in (here.run_folder() / "agents" / "2.log").read_text()
     here.event("task-started", 2, generation=2)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     assert here.report()["result"] == "succeeded"
     here.gone(within=3)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from launched import Place, wait_for
-from leading import PATIENT, lead_of, whole
+from leading import PATIENT, ends_well, lead_of, whole
 
 pytestmark = pytest.mark.real
 
@@ -29,9 +29,7 @@ def test_a_run_whose_lead_is_killed_twice_goes_on_and_ends_well(here, hosts):
     here.event("task-started", 3)
     kill_lead(here, 2)
     kill_lead(here, 3)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     report = here.report()
     assert report["result"] == "succeeded"
     assert len(here.events("host-joined")) == hosts
@@ -44,9 +42,7 @@ def test_a_lead_that_is_killed_while_the_run_starts_has_a_successor(here):
     launcher = here.start("run", "--workers", 2, "train.py")
     os.kill(lead_of(here), signal.SIGKILL)
     here.event("task-started", 2)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     whole(here)
     here.gone(within=3)
 
@@ -59,9 +55,7 @@ def test_a_lead_that_is_killed_in_the_middle_of_a_restart_has_a_successor_that_c
     here.event("restart-ordered")
     kill_lead(here, 2)
     here.event("task-started", 2, generation=2)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    ends_well(here, launcher)
     assert here.report()["generation"] == 2
     whole(here)
     here.gone(within=3)

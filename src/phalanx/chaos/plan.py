@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from phalanx.chaos.fault import Fault, Moment
 from phalanx.chaos.kinds import KINDS, Aim
+from phalanx.decide.elastic import workers
 from phalanx.errors import InputError
 from phalanx.names import TaskId
 
@@ -44,8 +45,8 @@ def draw(seed: int, *, count: int, every: float, kinds: Sequence[str], cast: Cas
         target = _target(dice, kind, here)
         value: float | None = None
         if kind == "scale":
-            workers = _size(dice, here)
-            value, here = float(workers), _scaled(cast, workers)
+            size = _size(dice, here)
+            value, here = float(size), _scaled(cast, size)
         elif kind == "agent" and cast.sizes is None:
             value = BACK
         gap = Moment(gap=round(every * dice.uniform(0.5, 1.5), 2))
@@ -54,7 +55,7 @@ def draw(seed: int, *, count: int, every: float, kinds: Sequence[str], cast: Cas
 
 
 def _size(dice: random.Random, here: Cast) -> int:
-    now = sum(task.type == "worker" for task in here.tasks)
+    now = workers(here.tasks)
     least, most = here.sizes or (now, now)
     others = [size for size in range(least, most + 1) if size != now]
     if not others:
@@ -62,9 +63,9 @@ def _size(dice: random.Random, here: Cast) -> int:
     return dice.choice(others)
 
 
-def _scaled(cast: Cast, workers: int) -> Cast:
+def _scaled(cast: Cast, size: int) -> Cast:
     others = tuple(task for task in cast.tasks if task.type != "worker")
-    return dataclasses.replace(cast, tasks=(*others, *(TaskId("worker", index) for index in range(workers))))
+    return dataclasses.replace(cast, tasks=(*others, *(TaskId("worker", index) for index in range(size))))
 
 
 def _target(dice: random.Random, kind: str, cast: Cast) -> str:

@@ -11,6 +11,7 @@ import enum
 from phalanx import events as ev
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.kinds import Aim, Takes
+from phalanx.decide.elastic import workers
 from phalanx.names import TaskId
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase
@@ -157,8 +158,7 @@ class Watch:
             case Takes.UNHARMED | Takes.TAKEN_OVER:
                 return Outcome.DISTURBED
             case Takes.RESIZED:
-                workers = sum(task.type == "worker" for task in state.tasks)
-                asked = workers == self._fault.value and not self.told.blamed
+                asked = workers(state.tasks) == self._fault.value and not self.told.blamed
                 return Outcome.RECOVERED if asked else Outcome.DISTURBED
             case Takes.BLAMES | Takes.EITHER:
                 return Outcome.RECOVERED if self._rightly() else Outcome.MISBLAMED

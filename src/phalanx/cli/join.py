@@ -83,7 +83,7 @@ def _has_room(state: RunState) -> bool:
     living = living_hosts(state)
     if living < state.wanted_hosts:
         return True
-    elastic, now = state.elastic, workers(state)
+    elastic, now = state.elastic, workers(state.tasks)
     return elastic is not None and (elastic.size(living + 1, state.asked) or now) > now
 
 

@@ -29,6 +29,6 @@ def scale(
     """
     entry, state = which.going(run)
     people.scale(entry.address, entry.token, workers=workers, by=asker("scale"))
-    now = running(state)
+    now = running(state.tasks)
     print(f"{entry.run}: {workers} workers asked for, {now} run now; phalanx attach {entry.run} shows the change")
     return 0

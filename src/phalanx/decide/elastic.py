@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from phalanx import events as ev
+from phalanx.names import TaskId
 from phalanx.plan.policies import Policies
 from phalanx.states import RunPhase, RunState
 
@@ -15,7 +18,7 @@ def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered 
     """
     if state.phase is not RunPhase.RUNNING or state.bound is None:
         return None
-    before, hosts = workers(state), living_hosts(state)
+    before, hosts = workers(state.tasks), living_hosts(state)
     size = (state.elastic.size(hosts, state.asked) if state.elastic else None) or before
     going = next((host for host in state.hosts.values() if host.leaving and uses(state, host.id)), None)
     if going is not None:
@@ -33,9 +36,9 @@ def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered 
     return ev.ResizeOrdered(time=now, generation=state.generation, before=before, workers=size, why=why)
 
 
-def workers(state: RunState) -> int:
-    """Workers of this generation."""
-    return sum(task.type == "worker" for task in state.tasks)
+def workers(tasks: Iterable[TaskId]) -> int:
+    """How many of the tasks a size counts."""
+    return sum(task.type == "worker" for task in tasks)
 
 
 def living_hosts(state: RunState) -> int:
