@@ -46,6 +46,8 @@ from phalanx.protocol.transport import Answer, HttpTransport  # noqa: E402 - as 
 RUN = "bench"
 #: Who is killed.
 VICTIM = 1
+#: Bare connections that each process keeps open at a time: beyond the backlog the kernel makes them wait for seconds.
+AT_ONCE = 500
 #: Seconds after which a round counts as hung.
 LIMIT = 600.0
 
@@ -164,15 +166,16 @@ async def serve_echo(listener: socket.socket) -> None:
 
 
 async def ask_echo(about: Mapping[str, Any]) -> None:
-    """`rounds` connections for each host, one after the other, all hosts at once."""
-    body = b"x" * about["bytes"]
+    """`rounds` connections for each host, one after the other; as many hosts at once as the kernel lets in."""
+    body, gate = b"x" * about["bytes"], asyncio.Semaphore(AT_ONCE)
 
     async def host() -> None:
         for _ in range(about["rounds"]):
-            reader, writer = await asyncio.open_connection(about["host"], about["port"])
-            writer.write(len(body).to_bytes(4) + body)
-            await reader.readexactly(len(body))
-            writer.close()
+            async with gate:
+                reader, writer = await asyncio.open_connection(about["host"], about["port"])
+                writer.write(len(body).to_bytes(4) + body)
+                await reader.readexactly(len(body))
+                writer.close()
 
     began = time.time()
     await asyncio.gather(*(host() for _ in range(*about["numbers"])))
@@ -308,9 +311,11 @@ def floor(hosts: int, processes: int, rounds: int, size: int) -> float:
         host, port = listener.getsockname()
         server = start("echo", {"fd": listener.fileno()}, listener.fileno())
         about = {"host": host, "port": port, "rounds": rounds, "bytes": size // 2}
-        askers = [start("ask", about | {"numbers": share}) for share in shares(hosts, processes)]
-        told = [json.loads(asker.stdout.readline()) for asker in askers]
-        server.kill()
+        try:
+            askers = [start("ask", about | {"numbers": share}) for share in shares(hosts, processes)]
+            told = [json.loads(asker.stdout.readline()) for asker in askers]
+        finally:
+            server.kill()
         return max(one["ended"] for one in told) - min(one["began"] for one in told)
 
 

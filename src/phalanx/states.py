@@ -77,6 +77,8 @@ class RunState:
     cleared: bool = False
     hosts: Mapping[int, HostState] = dataclasses.field(default_factory=dict)
     tasks: Mapping[TaskId, TaskState] = dataclasses.field(default_factory=dict)
+    #: While they start: one of them that has not been started yet.
+    waits: TaskId | None = None
     stop: ev.StopRequested | None = None
     #: The newest order for stacks in this generation.
     stacks: ev.StacksOrdered | None = None
@@ -253,12 +255,17 @@ def _task(state: RunState, event: ev.TaskEvent) -> RunState:
     changed = fold_task(task, event)
     if changed is not task:
         state, changed = _progress(state, changed, event)
-    tasks = {**state.tasks, task.id: changed}
-    phase = state.phase
-    # From the end: tasks start from the beginning, so one that waits is found at once, among ten thousand too.
-    if phase is RunPhase.STARTING and all(t.phase is not TaskPhase.WAITING for t in reversed(tasks.values())):
-        phase = RunPhase.RUNNING
-    return dataclasses.replace(state, phase=phase, tasks=tasks)
+    state = dataclasses.replace(state, tasks={**state.tasks, task.id: changed})
+    return _perhaps_running(state) if state.phase is RunPhase.STARTING else state
+
+
+def _perhaps_running(state: RunState) -> RunState:
+    """Running, once no task waits any more. Of ten thousand not all are looked at each time: one that waits says it."""
+    known = state.tasks.get(state.waits) if state.waits else None
+    if known is not None and known.phase is TaskPhase.WAITING:
+        return state
+    waits = next((task.id for task in state.tasks.values() if task.phase is TaskPhase.WAITING), None)
+    return dataclasses.replace(state, waits=waits, phase=state.phase if waits else RunPhase.RUNNING)
 
 
 def _progress(state: RunState, task: TaskState, event: ev.TaskEvent) -> tuple[RunState, TaskState]:

@@ -216,6 +216,17 @@ async def test_a_task_that_fails_alike_while_it_is_being_ended_is_no_victim():
     assert state.culprit.cause.endswith("worker:1 failed alike")
 
 
+async def test_of_many_that_failed_alike_a_few_are_named():
+    world = World(outline(workers=12))
+    world.agents[0].deaf = True
+    over = world.start()
+    await world.until(running)
+    for number in range(12):
+        world.exit(f"worker:{number}", code=1, said=("SyntaxError: invalid syntax",))
+    state = await over
+    assert state.culprit.cause.endswith("worker:7, worker:8 and 3 more failed alike")
+
+
 async def test_an_agent_that_leaves_at_the_end_is_not_said_to_be_lost():
     world = World(outline(workers=1))
     over = world.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
 from phalanx.decide.unit import fallen
 from phalanx.events import CulpritNamed, RunEnded
@@ -13,6 +15,9 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: A task that blames a peer may be gone before the culprit is: TensorFlow's teardown takes 0.4–0.6 s (facts §6).
 #: A failure of its own within this many seconds after a victim's is the earlier one in truth.
 TEARDOWN = 2.0
+
+#: How many tasks a sentence names.
+_NAMED = 8
 
 
 def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
@@ -62,8 +67,9 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     place = where(state, task)
     others = [other for other in state.tasks.values() if other.id != task.id and _fell(other)]
     alike = [other for other in others if _alike(other, task)]
-    victims = tuple(other.id for other in others if other not in alike)
-    too = f"; {', '.join(str(other.id) for other in alike)} failed alike" if alike else ""
+    same = {other.id for other in alike}
+    victims = tuple(other.id for other in others if other.id not in same)
+    too = f"; {_some(alike)} failed alike" if alike else ""
     if task.exit is None:
         return blame(
             state,
@@ -89,6 +95,12 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
     )
 
 
+def _some(tasks: Sequence[TaskState]) -> str:
+    """Their names, of thousands the first few."""
+    names = ", ".join(str(task.id) for task in tasks[:_NAMED])
+    return f"{names} and {len(tasks) - _NAMED:,} more" if len(tasks) > _NAMED else names
+
+
 def _alike(task: TaskState, culprit: TaskState) -> bool:
     """Failed by itself in the same way, if only after it was told to end: the same fault, and nobody's victim."""
     if not is_own(task) or task.phase is TaskPhase.LOST:
@@ -104,15 +116,16 @@ def _alike(task: TaskState, culprit: TaskState) -> bool:
 def never_listened(state: RunState, silent: list[TaskState], limit: float, now: float) -> CulpritNamed:
     """The start deadline has passed, and these tasks run but do not listen: their peers would wait for ever."""
     first = min(silent, key=lambda task: (task.started or now, task.id))
-    others = ", ".join(str(task.id) for task in silent if task is not first)
-    more = f" (nor did {others})" if others else ""
+    others = [task for task in silent if task is not first]
+    more = f" (nor did {_some(others)})" if others else ""
+    named = {task.id for task in silent}
     return blame(
         state,
         first,
         now,
         kind=Kind.USER,
         cause=f"{first.id}{where(state, first)} never listened on {first.address} within {limit:g} s{more}",
-        victims=tuple(t.id for t in state.tasks.values() if t not in silent and not t.phase.over),
+        victims=tuple(t.id for t in state.tasks.values() if t.id not in named and not t.phase.over),
         hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
         sign="start",
     )

@@ -43,7 +43,7 @@ def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tu
     if not (certain and policies.restart.max and state.strategy == Strategy.MWMS.value and usual <= Grace().failure):
         return ((list(told), usual),)
     trains = [task for task in told if task.id.type in TRAINING_TYPES]
-    rest = [task for task in told if task not in trains]
+    rest = [task for task in told if task.id.type not in TRAINING_TYPES]
     return tuple((some, grace) for some, grace in ((trains, 0.0), (rest, usual)) if some)
 
 

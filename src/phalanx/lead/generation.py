@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from phalanx.decide.health import patience
 from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
-from phalanx.plan.checklist import checklists
+from phalanx.plan.checklist import Checklist, checklists
 from phalanx.plan.outline import Role, Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
@@ -30,14 +30,39 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     return (bound, Noted(time=now, message=note)) if note else (bound,)
 
 
-def prepare_orders(
-    plan: Plan, only: int | None = None, *, line: tuple[str, ...] = (), look: bool = True
-) -> dict[int, Order]:
-    """By host, or for one host only: its tasks, the cluster text once, the `line` of those who may lead, and with
-    `look` what to look at before they start.
-    """
-    head = _packed(plan.head)
-    checks = checklists(plan) if look and plan.outline.policies.preflight.on else {}
+class Briefs:
+    """What the hosts of one plan are told, made once for all of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Nothing is made before it is asked for."""
+        self.plan = plan
+
+    @functools.cached_property
+    def _orders(self) -> dict[int, Order]:
+        return _prepare_orders(self.plan, checklists(self.plan) if self.plan.outline.policies.preflight.on else {})
+
+    def all(self, *, line: tuple[str, ...]) -> dict[int, Order]:
+        """By host: its tasks, the cluster text once, what to look at before they start, the `line` of who may lead."""
+        return {host: dataclasses.replace(order, line=line) for host, order in self._orders.items()}
+
+    def again(self, host: int, state: RunState, *, line: tuple[str, ...]) -> list[Order]:
+        """For an agent that an earlier lead has briefed: the same, and what its tasks were told to end with since."""
+        order = self._orders.get(host)
+        if order is None:
+            return []
+        told: dict[float, list[TaskId]] = {}
+        for task in (state.tasks[start.id] for start in order.tasks):
+            if task.stop_ordered is not None and not task.phase.over:
+                told.setdefault(task.stop_grace, []).append(task.id)
+        stops = [
+            Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
+            for grace, ids in told.items()
+        ]
+        return [dataclasses.replace(order, line=line), *stops]
+
+
+def _prepare_orders(plan: Plan, checks: Mapping[int, Checklist]) -> dict[int, Order]:
+    head = pack(plan.head) if plan.head else ""
     return {
         host: Order(
             seq=0,
@@ -49,23 +74,15 @@ def prepare_orders(
             cwd=plan.outline.cwd,
             check=checks.get(host),
             patience=patience(plan.outline.policies.health),
-            line=line,
         )
         for host, tasks in _by_host(plan).items()
-        if only in (None, host)
     }
-
-
-@functools.lru_cache(maxsize=1)
-def _packed(head: str) -> str:
-    """Once a generation, and not once for each agent that joins a new lead."""
-    return pack(head) if head else ""
 
 
 def attempt_orders(plan: Plan, attempts: Mapping[TaskId, int]) -> tuple[tuple[int, Order], ...]:
     """Each with its host: prepare these tasks once more, with the number of their attempt, and start them."""
     again = [plan.task(task).again(attempt) for task, attempt in attempts.items()]
-    prepared = prepare_orders(dataclasses.replace(plan, tasks=tuple(again)), look=False)
+    prepared = _prepare_orders(dataclasses.replace(plan, tasks=tuple(again)), {})
     started = {
         host: Order(seq=0, epoch=0, kind="go", generation=plan.generation, ids=tuple(t.id for t in order.tasks))
         for host, order in prepared.items()
@@ -87,18 +104,6 @@ def go_orders(plan: Plan) -> dict[int, Order]:
         )
         for host in _by_host(plan)
     }
-
-
-def stop_orders(state: RunState, host: int) -> list[Order]:
-    """What this host's tasks were told to end with, as far as they have not yet: one order for each grace."""
-    told: dict[float, list[TaskId]] = {}
-    for task in state.tasks.values():
-        if task.host == host and task.stop_ordered is not None and not task.phase.over:
-            told.setdefault(task.stop_grace, []).append(task.id)
-    return [
-        Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
-        for grace, ids in told.items()
-    ]
 
 
 def task_orders(state: RunState, kind: str, tasks: Iterable[TaskId], grace: float = 0.0) -> dict[int, Order]:

@@ -11,19 +11,20 @@ from phalanx.decide.elastic import can_start
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
-from phalanx.decide.quorum import LINE
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.lead.deposed import DeposedError
-from phalanx.lead.generation import attempt_orders, bound_events, go_orders, prepare_orders, stop_orders, task_orders
+from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, task_orders
 from phalanx.lead.hostclock import on_our_clock
 from phalanx.lead.lease import Lease, ticks
 from phalanx.lead.leaving import let_go, staying
+from phalanx.lead.line import Line
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
+from phalanx.plan.plan import Plan
 from phalanx.plan.size import check_size, resized
 from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
@@ -61,6 +62,8 @@ class Lead:
         self.state, self.plan = past.state, past.plan
         self._records, self._clock = records, clock
         self._mailboxes: dict[int, Mailbox] = {}
+        self._line = Line()
+        self._briefs: Briefs | None = None
         self._past = past
         #: Hosts that an earlier lead knew: until when their agents may join again.
         self._lease = Lease(outline.hosts, clock())
@@ -92,7 +95,7 @@ class Lead:
         known = self._mailboxes.get(message.host.id)
         if known is None or known.join.instance != message.instance:
             self._know(message)
-        taken, line = self._mailboxes[message.host.id].taken, self._line()
+        taken, line = self._mailboxes[message.host.id].taken, self._heirs()
         return Joined(epoch=self.epoch, lease=self._lease.seconds, taken=taken, now=self._clock(), line=line)
 
     def _know(self, message: Join) -> None:
@@ -105,10 +108,11 @@ class Lead:
         if before is not None and not before.living and same:
             raise RefusedError(f"host {host.id} was given up: {before.lost}")
         mailbox = self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=self._lease.seconds)
+        if not same:
+            self._say(joined_event(message, now))
+        self._line.joins(host.id, message.lead)
         if same:
             self._take_over(mailbox)
-            return
-        self._say(joined_event(message, now))
 
     def _take_over(self, mailbox: Mailbox) -> None:
         """Tell an agent of an earlier lead again what holds now: it knows by itself what it has done of that."""
@@ -119,8 +123,7 @@ class Lead:
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            orders = prepare_orders(self.plan, host, line=self._line())
-            for order in [*orders.values(), *stop_orders(self.state, host)]:
+            for order in self._briefed(self.plan).again(host, self.state, line=self._heirs()):
                 mailbox.put(order)
         self._changed.set()
 
@@ -298,7 +301,7 @@ class Lead:
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
-        for host, order in prepare_orders(self.plan, line=self._line()).items():
+        for host, order in self._briefed(self.plan).all(line=self._heirs()).items():
             self._mailboxes[host].put(order)
 
     def _outline_for(self, hosts: int) -> Outline:
@@ -386,10 +389,13 @@ class Lead:
     def _living(self) -> dict[int, Mailbox]:
         return {host: box for host, box in self._mailboxes.items() if self.state.hosts[host].living}
 
-    def _line(self) -> tuple[str, ...]:
-        """Where the lowest hosts would lead, should this lead fall silent."""
-        joins = [box.join for _, box in sorted(self._living().items())]
-        return tuple(join.lead for join in joins if join.lead)[:LINE]
+    def _heirs(self) -> tuple[str, ...]:
+        return self._line.places(self._mailboxes, self.state.hosts)
+
+    def _briefed(self, plan: Plan) -> Briefs:
+        if self._briefs is None or self._briefs.plan is not plan:
+            self._briefs = Briefs(plan)
+        return self._briefs
 
     def _mailbox(self, host: int, instance: str) -> Mailbox:
         mailbox = self._mailboxes.get(host)
