@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from phalanx import events as ev
 from phalanx.names import TaskId
@@ -163,12 +163,25 @@ class History:
             ev.StopOrdered(time=self.now, generation=self.generation, tasks=ids, grace=grace, reason=reason)
         )
 
-    def restarted(self, why: str = "restart 1 of 3", *, wait: float = 0.0) -> Self:
-        """The generation is over, and the next one is due."""
-        return self.say(ev.RestartOrdered(time=self.now, generation=self.generation, at=self.now + wait, why=why))
+    def restarted(self, *tasks: str, why: str = "restart 1 of 3", wait: float = 0.0, **more: Any) -> Self:
+        """The generation is over, and the next one is due; or these tasks' next attempts are."""
+        names = tuple(TaskId.parse(task) for task in tasks)
+        for task in tasks:
+            self.again(task)
+        at = self.now + wait
+        return self.say(
+            ev.RestartOrdered(time=self.now, generation=self.generation, at=at, why=why, tasks=names, **more)
+        )
 
     def culprit(
-        self, task: str | None, cause: str, *victims: str, host: int | None = None, kind: str = "user", hint: str = ""
+        self,
+        task: str | None,
+        cause: str,
+        *victims: str,
+        host: int | None = None,
+        kind: str = "user",
+        hint: str = "",
+        sign: str = "",
     ) -> Self:
         name = TaskId.parse(task) if task else None
         return self.say(
@@ -181,6 +194,7 @@ class History:
                 cause=cause,
                 victims=tuple(TaskId.parse(victim) for victim in victims),
                 hint=hint,
+                sign=sign,
             )
         )
 

@@ -5,7 +5,8 @@ of a cluster. The numbers do not depend on how many workers share the batch (up 
 """
 
 import argparse
-import tempfile
+import os
+import shutil
 import time
 
 import keras
@@ -128,9 +129,11 @@ def main():
 
     scratch = manager = None
     if arguments.checkpoint:
-        # Saving is a collective: every worker saves, and only the chief's files are kept.
-        scratch = None if chief else tempfile.TemporaryDirectory()
-        folder = scratch.name if scratch else arguments.checkpoint
+        # Saving is a collective: every worker saves, and only the chief's files are kept. The others write to a folder
+        # of their own beside them, by number: what a killed worker leaves there, its successor goes on with.
+        if not chief:
+            scratch = os.path.join(arguments.checkpoint, f"workertemp_{strategy.cluster_resolver.task_id}")
+        folder = scratch or arguments.checkpoint
         checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, epoch=epoch)
         manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
         latest = tf.train.latest_checkpoint(arguments.checkpoint)
@@ -163,7 +166,7 @@ def main():
     if chief:
         print(f"accuracy {result:.3f}", flush=True)
     if scratch:
-        scratch.cleanup()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -246,6 +246,8 @@ class RestartOrdered(Event):
     why: str
     #: Whether it counts against `restart.max`; a preempted group comes back for free.
     counted: bool = True
+    #: Whether it answers the same event of the world as the restart before it: several tasks fell at once.
+    along: bool = False
     #: Those that start again as new attempts, while the others go on; empty: everybody, on new ports.
     tasks: tuple[TaskId, ...] = ()
 

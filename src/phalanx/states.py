@@ -294,12 +294,14 @@ def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
 def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
     if event.generation != state.generation or (state.culprit is None and state.resize is None):
         return state
+    before = state.past[-1].step if state.past and event.along else None  # a new attempt has not done any yet
+    steps = steps_done(state)
     over = PastFailure(
         number=state.generation,
         bound=state.bound or state.started,
         ended=event.time,
         culprit=state.culprit,
-        step=steps_done(state),
+        step=before if steps is None else steps,
         last_lines=last_lines(state),
         restart=event,
     )

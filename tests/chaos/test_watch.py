@@ -116,7 +116,7 @@ def test_a_cut_after_which_a_task_stands_still_has_not_passed_yet():
     cut = Fault(kind="refuse", target="worker:0-worker:1")
     still = running().at(7).lives(ev.TaskStalled, "worker:1", since=DAWN + 5, step=43, longest=0.1)
     assert told_of(cut, still, waited=9.0).outcome is Outcome.OPEN
-    assert told_of(cut, still.at(8).lives(ev.TaskAwake, "worker:1"), waited=9.0).outcome is Outcome.UNHARMED
+    assert told_of(cut, still.at(8).lives(ev.TaskAwake, "worker:1"), waited=16.0).outcome is Outcome.UNHARMED
     gone = running().at(7).lives(ev.TaskStalled, "worker:1", since=DAWN + 5, step=43, longest=0.1)
     gone.at(9).exited("worker:1", code=1).culprit("worker:1", "exited with code 1").restarted()
     assert told_of(cut, gone.at(10).bound().started().listening()).outcome is Outcome.RECOVERED

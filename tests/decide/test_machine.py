@@ -119,6 +119,13 @@ class RunMachine(RuleBasedStateMachine):
             case "kill":
                 self.say(ev.TaskExited(**about, pid=1, signal=9, stopped=stopped))
 
+    @precondition(lambda self: self.state.phase in (RunPhase.STARTING, RunPhase.RUNNING))
+    @rule(picks=st.lists(st.integers(0, 9), min_size=2, max_size=4, unique=True))
+    def several_are_killed_at_once(self, picks):
+        for pick in picks:
+            self.now += 0.1
+            self.a_task_says_something(late=0, pick=pick, kind="kill", stopped=False)
+
     @rule(host=st.integers(0, 2))
     def a_host_is_lost(self, host):
         if host in self.state.hosts:
@@ -195,6 +202,17 @@ class RunMachine(RuleBasedStateMachine):
             assert sum(when - 100 < other <= when for other, alike in counted if alike == kind) <= 2
         bound = [r.event.generation for r in self.history if isinstance(r.event, ev.GenerationBound)]
         assert bound == sorted(set(bound))
+
+    @invariant()
+    def who_falls_along_ran_through_the_failure_before_and_so_does_it_once(self):
+        renewed, number = set(), 0
+        for past in self.state.past:
+            if past.restart.along:
+                assert past.number == number
+                assert past.culprit.task not in renewed
+            else:
+                renewed, number = set(), past.number
+            renewed |= set(past.restart.tasks)
 
 
 TestRunMachine = RunMachine.TestCase

@@ -36,6 +36,17 @@ def test_a_missing_module_ends_the_run_before_any_task_with_its_fix(here):
     here.gone(within=5)
 
 
+def test_a_script_with_a_typing_error_ends_the_run_before_any_task_with_the_line(here):
+    here.script("import json\n\nprint('ran'\n")
+    done = here.call("run", "--workers", 2, "train.py")
+    assert done.returncode == 2
+    assert "preflight script-parses: " in done.stdout
+    assert "train.py:3:6: '(' was never closed" in done.stdout
+    assert "print('ran'" in done.stdout
+    assert "--ignore-check script-parses starts all the same" in done.stdout
+    assert here.events("task-started") == []
+
+
 def test_one_host_without_the_module_is_the_one_named(here):
     """R52: the environment of one role, and so of one host, lacks what the other has."""
     here.script(WANTING)

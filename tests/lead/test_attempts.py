@@ -105,6 +105,24 @@ async def test_an_attempt_spends_the_budget_as_a_generation_does():
     assert state.all_over
 
 
+async def test_all_that_are_killed_at_once_come_back_for_one_restart():
+    """kill -9 of a worker, a ps and the chief within a second, with a budget of one."""
+    world = World(job(most=1))
+    over = world.start()
+    await all_up(world)
+    for task in ("worker:0", "chief:0", "ps:1"):
+        world.exit(task, signal=9)
+        await asyncio.sleep(0.3)
+    await world.until(lambda state: attempts(state)["ps:1"] == 2 and state.phase is RunPhase.RUNNING)
+    restarts = world.said(ev.RestartOrdered)
+    assert [order.counted for order in restarts] == [True, *[False] * (len(restarts) - 1)]
+    assert all(order.why.endswith("restart 1 of 1") for order in restarts)
+    await asyncio.sleep(10.0)
+    world.exit("worker:1", signal=9)
+    state = await over
+    assert "its budget is spent: restarted once" in state.end.cause
+
+
 async def test_an_evaluator_comes_back_alone_and_the_training_does_not_notice():
     world = World(outline(workers=2, evaluator=1, policies=Policies(restart=Restart(max=3))))
     over = world.start()

@@ -15,7 +15,7 @@ from phalanx.decide.quorum import LEASE
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
-from phalanx.protocol.messages import Join, Joined, Order, Orders, Poll, Report, Taken
+from phalanx.protocol.messages import Join, Joined, Order, Orders, Poll, Report, Steps, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.protocol.transport import LeadSilentError
 
@@ -73,6 +73,8 @@ class Link:
         self._joining = asyncio.Lock()
         self._answered = clock()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        #: How far the tasks of this host have come: rides on each poll, which comes anyway.
+        self.steps: Callable[[], tuple[Steps, ...]] = tuple
 
     def say(self, event: Event) -> None:
         """Hand an event over as soon as the lead takes it."""
@@ -127,6 +129,7 @@ class Link:
             after=self._after,
             prepared=self._prepared,
             next_ports=self._next_ports,
+            steps=self.steps(),
             wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )
         return await self._client.orders(poll)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from phalanx import events as ev
 from phalanx.agent.life import Life
 from phalanx.agent.running import Running
+from phalanx.protocol.messages import Steps
 
 #: Seconds between two words about steps of one attempt, while there are more.
 SAID_EVERY = 10.0
@@ -58,6 +59,15 @@ class Progress:
         del self._followed[running]
         asyncio.get_running_loop().remove_reader(life.fileno())
         life.close()
+
+    def steps(self) -> tuple[Steps, ...]:
+        """What is counted at this moment. Never waits."""
+        signs = ((running, running.life.sign().step) for running in self._followed if running.life is not None)
+        return tuple(
+            Steps(task=one.task.id, generation=one.generation, attempt=one.task.attempt, step=step)
+            for one, step in signs
+            if step is not None
+        )
 
     def _read(self, running: Running, life: Life) -> None:
         facts = life.facts()

@@ -78,6 +78,7 @@ class Tasks:
     def attach(self, link: Link) -> None:
         """Events go to `link` from now on, and the reaper's words come in."""
         self._link = link
+        link.steps = self._progress.steps
         self._reaper.attach(asyncio.get_running_loop(), self._on_child)
 
     def obey(self, order: Order) -> None:

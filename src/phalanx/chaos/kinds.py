@@ -49,6 +49,8 @@ class Kind:
     prepared: bool = False
     #: Whether `usual` is an amount instead of the seconds that it lasts.
     amount: bool = False
+    #: Seconds after its end within which what it does may still show.
+    shows: float = 0.0
 
     def lasts(self, value: float | None) -> float | None:
         """Seconds until it is lifted; None: never."""
@@ -82,6 +84,7 @@ KINDS: dict[str, Kind] = {
             summary="connections between two tasks are reset, new ones refused",
             aim=Aim.PAIR,
             takes=Takes.EITHER,
+            shows=15.0,  # TensorFlow has noticed a connection that it seldom uses after 5 to 9 s
         ),
         Kind(
             name="half-open",
@@ -90,6 +93,7 @@ KINDS: dict[str, Kind] = {
             takes=Takes.EITHER,
             value=_LASTS,
             usual=3.0,
+            shows=10.0,  # the kernel tries again ever more seldom
         ),
         Kind(
             name="slow",
@@ -98,6 +102,7 @@ KINDS: dict[str, Kind] = {
             takes=Takes.EITHER,
             value=_LASTS,
             usual=3.0,
+            shows=5.0,  # what has piled up is still on its way
         ),
         Kind(
             name="clock",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from phalanx.chaos.docket import Docket
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.kinds import Aim
 from phalanx.chaos.output import leader_of, printed
@@ -77,7 +78,7 @@ class Session:
         timed = iter(sorted((f for f in faults if f.when.after is not None), key=lambda f: f.when.after or 0.0))
         self._due = [next(timed) if fault.when.after is not None else fault for fault in faults]
         self._told: list[Told] = []
-        self._watch: Watch | None = None
+        self._docket = Docket()
         self._lift: tuple[float, Callable[[], None]] | None = None
         self._tail = Tail(entry.files.events)
         self.state = RunState()
@@ -102,15 +103,15 @@ class Session:
         now = time.monotonic()
         self._read(now)
         self._settle(now)
-        if self.state.phase.terminal or (self._launched is None and not self._due and self._watch is None):
+        if self.state.phase.terminal or (self._launched is None and not self._due and self._docket.newest is None):
             return True
         if (why := self._lost(now)) is not None:
-            if self._watch is not None:
-                self._watch.lost(why)
-                self._settle(now)
+            for watch in self._docket:
+                watch.lost(why)
+            self._settle(now)
             self.state = dataclasses.replace(self.state, phase=RunPhase.LOST)
             return True
-        if self._watch is None and self._due and self._is_due(self._due[0], now):
+        if self._due and self._may_come(self._due[0]) and self._is_due(self._due[0], now):
             self._strike(self._due.pop(0), now)
         return False
 
@@ -119,27 +120,28 @@ class Session:
             self.state = fold(self.state, record)
             if self._running is None and self.state.phase is RunPhase.RUNNING:
                 self._running = self._free = now
-            if self._watch is not None:
-                self._watch.see(record.event, self.state, now)
+            self._docket.see(record.event, self.state, now)
             if isinstance(record.event, RunEnded):
                 self._undo()
 
     def _settle(self, now: float) -> None:
-        watch = self._watch
-        if watch is None:
-            return
-        if self._lift is not None and now >= self._lift[0] and not self._still_counts(watch.told.fault):
+        newest = self._docket.newest
+        if self._lift is not None and now >= self._lift[0] and newest and not self._still_counts(newest.told.fault):
             self._undo()
-        watch.wait(now, settle=self._patience.settle, patience=self._patience.fault)
-        if watch.open:
-            return
-        self._undo()
-        told = watch.told
-        self._say(f"{told.fault}: {told.outcome.value}" + (f" ({told.why})" if told.why else ""))
-        self._told.append(told)
-        self._watch, self._free = None, now
-        if told.outcome is Outcome.HUNG and self._launched is not None:
-            self._launched.end()
+        self._docket.wait(now, settle=self._patience.settle, patience=self._patience.fault)
+        if newest is not None and not newest.open:
+            self._undo()
+        for watch in self._docket.take():
+            told = watch.told
+            self._say(f"{told.fault}: {told.outcome.value}" + (f" ({told.why})" if told.why else ""))
+            self._told.append(told)
+            self._free = now
+            if told.outcome is Outcome.HUNG and self._launched is not None:
+                self._launched.end()
+
+    def _may_come(self, fault: Fault) -> bool:
+        """One whose moment was chosen need not wait until nothing can come any more of the one before; others do."""
+        return self._docket.quiet if fault.when.gap is None else self._docket.newest is None
 
     def _still_counts(self, fault: Fault) -> bool:
         """Whether the run takes a host that was hit for living: until then no other agent may join in its place."""
@@ -150,8 +152,8 @@ class Session:
         if self._lift is not None:
             lift, self._lift = self._lift[1], None
             lift()
-            if self._watch is not None:
-                self._watch.lifted(time.monotonic())
+            if (newest := self._docket.newest) is not None:
+                newest.lifted(time.monotonic())
 
     def _is_due(self, fault: Fault, now: float) -> bool:
         if self._running is None or not self._all_run():
@@ -195,7 +197,7 @@ class Session:
             return
         self._say(str(fault))
         struck = time.monotonic()
-        self._watch = Watch(fault, self.state, now=struck, since=self._running or struck)
+        self._docket.add(Watch(fault, self.state, now=struck, since=self._running or struck))
         lasts = fault.row.lasts(fault.value)
         if lift is not None:
             self._lift = (struck + lasts if lasts is not None else float("inf"), lift)
@@ -216,5 +218,5 @@ class Session:
 
     def _launcher_outlived(self) -> bool:
         """Whether the launcher ended by itself: one that we have killed says nothing about the run."""
-        killed = [told.fault.kind for told in self._told] + ([self._watch.told.fault.kind] if self._watch else [])
-        return "launcher" not in killed
+        done = [*self._told, *(watch.told for watch in self._docket)]
+        return all(told.fault.kind != "launcher" for told in done)

@@ -20,6 +20,19 @@ from phalanx.taskstate import TaskPhase
 _BREAKS = ev.CulpritNamed | ev.RestartOrdered | ev.ResizeOrdered | ev.HostLost | ev.StopRequested
 
 
+def breaks(event: ev.Event) -> bool:
+    """Whether it breaks the group, or shows that something has."""
+    return isinstance(event, _BREAKS | ev.RunStarted) or _ended_by_itself(event)
+
+
+def _ended_by_itself(event: ev.Event) -> bool:
+    return isinstance(event, ev.TaskExited) and event.code != 0 and not event.stopped
+
+
+#: What makes tasks stand still.
+_STILL = (Takes.BLAMES, Takes.EITHER)
+
+
 class Outcome(enum.Enum):
     """How a fault has ended."""
 
@@ -31,13 +44,14 @@ class Outcome(enum.Enum):
     DISTURBED = "disturbed"  # something ended or restarted that should not have noticed
     LOST = "lost"  # the run ended, and nobody says why
     HUNG = "hung"  # nothing came of it within the patience
+    OVERTAKEN = "overtaken"  # what another fault did came first, and took this one's target with it
     MISSED = "not reached"  # the run ended before its moment
     REFUSED = "not possible"
 
     @property
     def good(self) -> bool:
         """Whether a run may take a fault like that."""
-        return self in (Outcome.RECOVERED, Outcome.UNHARMED, Outcome.ENDED)
+        return self in (Outcome.RECOVERED, Outcome.UNHARMED, Outcome.ENDED, Outcome.OVERTAKEN)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,11 +87,18 @@ class Watch:
         self._lifted: float | None = None
         self._taken_over: float | None = None
         self._still: set[TaskId] = set()  # who has come to a stop, and may be about to end
+        #: Whether nothing has come of it in its first seconds, and still may.
+        self.late = False
 
     @property
     def open(self) -> bool:
         """Whether more has to come."""
         return self.told.outcome is Outcome.OPEN
+
+    @property
+    def broken(self) -> bool:
+        """Whether something has ended of it, that has to come again."""
+        return self._broken
 
     def lifted(self, now: float) -> None:
         """What was done is undone."""
@@ -93,7 +114,7 @@ class Watch:
         if isinstance(event, ev.CulpritNamed):
             self._tell(blamed=self._name(event, state))
         self._note_pauses(event)
-        if isinstance(event, _BREAKS) or self._ended_by_itself(event):
+        if isinstance(event, _BREAKS) or _ended_by_itself(event):
             self._broken = True
         if isinstance(event, ev.RunStarted) and state.epoch > self._epoch and self._taken_over is None:
             self._taken_over = now
@@ -117,7 +138,9 @@ class Watch:
         row = self._fault.row
         over = self._lifted if row.lasts(self._fault.value) else self._now
         calm = not self._broken and not self._still
-        if calm and row.may_pass(self._fault.value) and over is not None and now - over >= settle:
+        passes = calm and row.may_pass(self._fault.value) and over is not None and now - over >= settle
+        self.late = passes
+        if passes and now - (over or now) >= row.shows:
             self._settle(Outcome.UNHARMED)
         elif not self._broken and self._succeeded_to and now - (self._taken_over or now) >= settle:
             self._settle(Outcome.RECOVERED, recovered=self._since(self._taken_over))
@@ -128,6 +151,16 @@ class Watch:
         """The run has no lead any more, and no end was written."""
         if self.open:
             self._settle(Outcome.LOST, why=why)
+
+    def overtaken(self, by: Fault, state: RunState) -> None:
+        """Another fault has broken the group: where that took this one's target with it, no more will come of it."""
+        taken = self._fault.row.takes in _STILL and any(self._is_new(state, task) for task in self._fault.tasks)
+        if self.open and not self._broken and (taken or state.phase.terminal):
+            self._settle(Outcome.UNHARMED if self.late else Outcome.OVERTAKEN, why=f"what {by} did came first")
+
+    def _is_new(self, state: RunState, name: TaskId) -> bool:
+        task = state.tasks.get(name)
+        return task is None or task.generation > self._generation or task.attempt > self._attempts.get(name, 1)
 
     def _run_ended(self, event: ev.RunEnded, now: float) -> None:
         takes = self._fault.row.takes
@@ -185,7 +218,7 @@ class Watch:
                 return "exit"
             case ev.TaskExited() if event.host in self._hosts and self._fault.row.aim is Aim.HOST:
                 return "exit"
-            case ev.TaskFroze() | ev.TaskQuiet() | ev.TaskStalled():
+            case ev.TaskFroze() | ev.TaskQuiet() | ev.TaskStalled() if self._fault.row.takes in _STILL:
                 return {ev.TaskFroze: "stopped", ev.TaskQuiet: "silent", ev.TaskStalled: "no steps"}[type(event)]
             case ev.HostLost():
                 return "host lost"
@@ -201,24 +234,17 @@ class Watch:
                 return "note"
         return ""
 
-    def _ended_by_itself(self, event: ev.Event) -> bool:
-        return isinstance(event, ev.TaskExited) and event.code != 0 and not event.stopped
-
     def _all_again(self, state: RunState) -> bool:
         """Every task of the cluster runs again, and does what it did before: listens, makes steps."""
         if state.culprit is not None or state.phase is not RunPhase.RUNNING:
             return False
-        new = [
-            task
-            for name, task in state.tasks.items()
-            if task.generation > self._generation or task.attempt > self._attempts.get(name, 1)
-        ]
+        new = [task for name, task in state.tasks.items() if self._is_new(state, name)]
         if not new and state.epoch == self._epoch:
             return False
-        for task in new:
-            if task.phase is TaskPhase.SUCCEEDED:
+        for name, task in state.tasks.items():
+            if task.phase is TaskPhase.SUCCEEDED or name in state.given_up:
                 continue
-            if task.phase is not TaskPhase.RUNNING or (task.id in self._listened and task.listening is None):
+            if task.phase is not TaskPhase.RUNNING or (name in self._listened and task.listening is None):
                 return False
         return not self._stepped or not new or any(task.first_step is not None for task in new)
 

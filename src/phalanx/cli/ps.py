@@ -18,7 +18,7 @@ from phalanx.cli import which
 from phalanx.errors import PlaceError
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import attempt_logs
-from phalanx.observe.standing import standing
+from phalanx.observe.standing import counted, standing
 from phalanx.observe.table import columns
 from phalanx.observe.words import COLOURS, duration, host_name, silent_for, standbys, standing_of
 from phalanx.protocol import people
@@ -89,7 +89,8 @@ def ps(
     """List this user's runs; with RUN, its tasks.
 
     Runs that ended within a day, and below them those that go on. `lost` means that nobody leads it any more and no
-    end was written: nothing of it runs. `silent` is how long ago a running task last wrote anything.
+    end was written: nothing of it runs. `silent` is how long ago a running task last wrote anything. The `steps` of
+    RUN with --json are those of this second.
 
     Examples:
       phalanx ps
@@ -160,6 +161,7 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
 
     state = standing(entry)
     if json:
+        state = counted(state, entry)
         print(encoder.dumps(build_report(state, None, entry.files).to_json()["tasks"], indent=1))
         return 0
     rows = [("task", "host", "state", "pid", "up", "silent", "address")]

@@ -139,6 +139,7 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
             at=verdict.at,
             why=verdict.why,
             counted=verdict.counted,
+            along=verdict.along,
             tasks=alone,
         )
         return (Say(event=order),)

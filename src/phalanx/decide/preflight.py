@@ -69,6 +69,12 @@ ROWS = (
         "R52",
     ),
     _fatal(
+        "script-parses",
+        "The task's own interpreter compiles the script and the modules beside it that it is sure to import",
+        "mend that line, or name the Python that it was written for: --python PATH",
+        "Python",
+    ),
+    _fatal(
         "same-script",
         "The script, with the modules beside it, is the same file on every host",
         "copy one version to every host, or put it into a shared folder",

@@ -7,6 +7,7 @@ import re
 import zlib
 
 from phalanx.decide.exits import Kind, says_victim, telling_line
+from phalanx.decide.together import answered
 from phalanx.decide.unit import failing_unit, only_looks_on
 from phalanx.plan.policies import Restart
 from phalanx.states import PastFailure, RunState, last_lines
@@ -30,29 +31,40 @@ _BACK_OFF, _LONGEST = 1.0, 60.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """`again` with the time of the next start, or not; `why` in words for the report."""
+    """`again` with the time of the next start, or not; `why` in words for the report.
+
+    `along`: it is part of what the restart before it answers, and so not counted.
+    """
 
     again: bool
     why: str
     at: float = 0.0
     counted: bool = True
+    along: bool = False
 
 
-def judge(state: RunState, restart: Restart, now: float) -> Verdict:
+def judge(state: RunState, restart: Restart, now: float) -> Verdict:  # noqa: PLR0911 - one return a rule
     """Asked once the culprit is named and every process is gone.
 
     A preempted group comes back for free. A permanent error, the same words twice at one step, or the same words from
     every task in its first seconds is the program's: no restart. Everything else may use the budget of its kind: `max`
-    within `within`, and whole again once a newer checkpoint is complete.
+    within `within`, and whole again once a newer checkpoint is complete. Tasks that fall at once are one failure, also
+    where the first of them is back before the others are down.
     """
     culprit = state.culprit
     if culprit is None:
         return Verdict(again=False, why="nobody knows what failed")
-    if culprit.kind == Kind.PREEMPTION.value:
-        return _preempted(state, now)
-    if restart.max == 0:
+    preempted = culprit.kind == Kind.PREEMPTION.value
+    if not preempted and restart.max == 0:
         return Verdict(again=False, why="")
-    if why := _programs_own(state):
+    if not preempted and (why := _past_help(state)):
+        return Verdict(again=False, why=why)
+    if (same := answered(state)) is not None and same.culprit is not None:
+        why = f"it fell with {same.culprit.task}: {same.restart.why}"
+        return Verdict(again=True, why=why, at=max(now, same.restart.at), counted=False, along=True)
+    if preempted:
+        return _preempted(state, now)
+    if why := _seen_before(state):
         return Verdict(again=False, why=why)
     aside = only_looks_on(failing_unit(state))
     since = max(now - restart.within, 0.0 if aside else state.progress or 0.0)
@@ -68,7 +80,7 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:
 def _preempted(state: RunState, now: float) -> Verdict:
     """For free, but not in a circle: who always leaves in its first seconds is no guest of a place that needs room."""
     since = state.progress or 0.0
-    before = [p for p in state.past if _kind(p) == Kind.PREEMPTION.value and p.ended > since]
+    before = [p for p in state.past if _kind(p) == Kind.PREEMPTION.value and p.ended > since and not p.restart.along]
     task = state.blamed
     ran = (task.ended or now) - (task.started or now) if task is not None else _FIRST_SECONDS
     if ran < _FIRST_SECONDS and len(before) >= _IN_A_CIRCLE:
@@ -90,21 +102,32 @@ def _kind(past: PastFailure) -> str:
     return past.culprit.kind if past.culprit else ""
 
 
-def _programs_own(state: RunState) -> str:  # noqa: PLR0911 - one return a rule
-    """Why no restart would help; empty where one may."""
-    culprit, task = state.culprit, state.blamed
-    if culprit is None or task is None:
+def _past_help(state: RunState) -> str:
+    """Why no restart would help, by what the culprit itself shows; empty where one may."""
+    task = state.blamed
+    if task is None:
         return ""
     if task.refused:
         return "it could not be started"
+    if task.exit is None or task.exit.signal is not None:
+        return ""
+    words = telling_line(last_lines(state))
+    if _PERMANENT.match(words) or task.exit.code in _NEVER_RAN or (task.exit.code == _USAGE and _at_once(task, words)):
+        return "no restart mends that"
+    return ""
+
+
+def _seen_before(state: RunState) -> str:
+    """Why no restart would help, since the same came before, or came to every task; empty where one may."""
+    culprit, task = state.culprit, state.blamed
+    if culprit is None or task is None:
+        return ""
     before = state.past[-1].culprit if state.past else None
     if culprit.sign == "start" and before is not None and before.sign == "start":
         return "it did not start the time before either"
-    words = telling_line(last_lines(state))
     if task.exit is None or task.exit.signal is not None:
         return ""
-    if _PERMANENT.match(words) or task.exit.code in _NEVER_RAN or (task.exit.code == _USAGE and _at_once(task, words)):
-        return "no restart mends that"
+    words = telling_line(last_lines(state))
     if words and state.past and telling_line(state.past[-1].last_lines) == words and _no_further(state, task):
         return "it failed with the same words as before"
     failed = [other for other in state.tasks.values() if other.exit is not None and other.exit.code not in (0, None)]

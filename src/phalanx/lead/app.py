@@ -17,6 +17,7 @@ from starlette.routing import Route
 from phalanx.errors import PhalanxError
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.lead import Lead
+from phalanx.lead.steps import steps_now
 from phalanx.plan.wire import WireError
 from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
 from phalanx.protocol.messages import Join, Poll, Report, decode, encode
@@ -46,6 +47,7 @@ class App:
                 Route("/v1/orders", self._agent(self._orders), methods=["POST"]),
                 Route("/v1/events", self._agent(self._events), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
+                Route("/v1/steps", self._person(self._steps), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
                 Route("/v1/scale", self._person(self._scale), methods=["POST"]),
                 Route("/v1/stacks", self._person(self._stacks), methods=["POST"]),
@@ -138,6 +140,10 @@ class App:
             "seq": state.seq,
             "hosts": {str(host.id): host.joined.agent_pid if host.living else 0 for host in state.hosts.values()},
         }
+
+    async def _steps(self, request: Request, body: bytes) -> Any:
+        del request, body
+        return {**self._standing(), "steps": await steps_now(self._lead.living().values(), self._clock)}
 
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request

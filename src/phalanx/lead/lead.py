@@ -130,7 +130,7 @@ class Lead:
     async def orders(self, message: Poll) -> Orders:
         """Orders after the number the agent has; waits for one to come up."""
         mailbox = self._mailbox(message.host, message.instance)
-        mailbox.heard(self._clock())
+        mailbox.polled(message.steps, self._clock())
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self._lease.wait))
         mailbox.heard(self._clock())
@@ -194,12 +194,12 @@ class Lead:
         return running
 
     def _send(self, orders: Mapping[int, Order]) -> None:
-        for host in self._living().keys() & orders.keys():
+        for host in self.living().keys() & orders.keys():
             self._mailboxes[host].put(orders[host])
 
     def withdraw(self, host: int, *, by: str) -> None:
         """Somebody takes a host away; idempotent."""
-        if host in self._living() and not self.state.hosts[host].leaving:
+        if host in self.living() and not self.state.hosts[host].leaving:
             self._say(ev.HostWithdrawn(time=self._clock(), host=host, by=by))
 
     def lose(self, host: int, reason: str) -> None:
@@ -241,7 +241,7 @@ class Lead:
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
         self._lose_silent_hosts()
-        for event in let_go(self.state, self._living(), self._clock()):
+        for event in let_go(self.state, self.living(), self._clock()):
             self._say(event)
         self._bind_when_complete()
         self._go_when_prepared()
@@ -258,7 +258,7 @@ class Lead:
                     case Dump():
                         self.order_stacks(action.tasks, by="phalanx")
             if len(wakes) == len(actions):
-                leases = [box.deadline for box in self._living().values()]
+                leases = (box.deadline for box in self.living().values())
                 return min([*wakes, *leases, *self._awaited.values()], default=None)
 
     def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
@@ -274,7 +274,7 @@ class Lead:
     def _lose_silent_hosts(self) -> None:
         now = self._clock()
         self._excuse(now)
-        for host, mailbox in self._living().items():
+        for host, mailbox in self.living().items():
             if now >= mailbox.deadline:
                 self._say(ev.HostLost(time=now, host=host, reason="its agent no longer answers"))
         for host, deadline in list(self._awaited.items()):
@@ -292,7 +292,7 @@ class Lead:
     def _bind_when_complete(self) -> None:
         if not self._generation_is_due() or self.state.stop or self._awaited or not can_start(self.state):
             return
-        hosts = [mailbox.host() for mailbox in staying(self.state, self._living()).values()]
+        hosts = [mailbox.host() for mailbox in staying(self.state, self.living()).values()]
         try:
             self.plan = bind(self._outline_for(len(hosts)), hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
@@ -314,7 +314,7 @@ class Lead:
         restart = self.state.restart
         if restart is None:
             late = self._clock() >= self.state.started + self.outline.policies.health.start
-            complete = len(self._living()) >= self.outline.hosts or late
+            complete = len(self.living()) >= self.outline.hosts or late
             return self.state.phase is RunPhase.JOINING and complete
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
@@ -380,13 +380,14 @@ class Lead:
     async def _dismiss(self) -> None:
         """Tell every agent to leave, and wait a moment until each has heard it."""
         deadline = self._clock() + PATIENCE
-        for mailbox in self._living().values():
+        for mailbox in self.living().values():
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
-        while self._clock() < deadline and (self._awaited or not all(box.left for box in self._living().values())):
+        while self._clock() < deadline and (self._awaited or not all(box.left for box in self.living().values())):
             self._changed.clear()
             await self._rest(deadline)
 
-    def _living(self) -> dict[int, Mailbox]:
+    def living(self) -> dict[int, Mailbox]:
+        """Those of the hosts that are expected to answer."""
         return {host: box for host, box in self._mailboxes.items() if self.state.hosts[host].living}
 
     def _heirs(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 
 from phalanx.plan.host import Host
-from phalanx.protocol.messages import Join, Order
+from phalanx.protocol.messages import Join, Order, Steps
 
 
 class Mailbox:
@@ -23,6 +23,10 @@ class Mailbox:
         self._orders: list[Order] = []
         self._news = asyncio.Event()
         self._deadline = heard + lease
+        #: What its last poll said of its tasks, and when that was.
+        self.steps: tuple[Steps, ...] = ()
+        self.asked = heard
+        self._came = asyncio.Event()
 
     @property
     def deadline(self) -> float:
@@ -32,6 +36,18 @@ class Mailbox:
     def heard(self, now: float) -> None:
         """The agent has spoken."""
         self._deadline = now + self._lease
+
+    def polled(self, steps: tuple[Steps, ...], now: float) -> None:
+        """The agent asks for orders, and says how far its tasks are."""
+        self.heard(now)
+        self.steps, self.asked = steps, now
+        self._came.set()
+
+    async def nudge(self) -> None:
+        """Answer its open poll, with nothing, so that it asks again at once; until it has."""
+        self._came.clear()
+        self._news.set()
+        await self._came.wait()
 
     def excuse(self, seconds: float) -> None:
         """The lead did not listen for so long."""

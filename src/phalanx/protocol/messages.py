@@ -100,6 +100,16 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """How many training steps one attempt has done so far."""
+
+    task: TaskId
+    generation: int
+    attempt: int
+    step: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Poll:
     """An agent asks for orders after `after`. Counts as a sign of life."""
 
@@ -112,6 +122,8 @@ class Poll:
     next_ports: tuple[int, ...] = ()
     #: Seconds the lead may keep the request open.
     wait: float = 3.0
+    #: Of the tasks that run here, as far as they are known: for people who ask, and not for the records.
+    steps: tuple[Steps, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,6 +30,15 @@ def state(address: str, token: str) -> dict[str, Any]:
     return _call(address, token, "GET", "/v1/run", None, timeout=5.0)
 
 
+def steps(address: str, token: str) -> list[dict[str, Any]]:
+    """How far each task is that counts its steps: `task`, `generation`, `attempt`, `step`, and the `age` of that.
+
+    Asks every agent, none more than once in seconds. Raises LeadUnreachableError.
+    """
+    found = _call(address, token, "GET", "/v1/steps", None, timeout=5.0).get("steps")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def stop(address: str, token: str, *, hard: bool, by: str) -> None:
     """Ask the lead to end the run; idempotent. Returns once it has taken note. Raises LeadUnreachableError."""
     _call(address, token, "POST", "/v1/stop", {"hard": hard, "by": by}, timeout=3.0)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import marshal
 import stat
 import sys
+import zipfile
 
 import pytest
 
@@ -89,6 +93,84 @@ def test_an_interpreter_that_is_none_is_said(asked, script, tmp_path):
     fake.write_text("#!/bin/sh\necho out of order >&2\nexit 1\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     assert "out of order" in faults(look(asked, argv=(str(fake), "train.py")))["program-found"]
+
+
+BROKEN = "import os\n\ndef main(:\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (BROKEN, "train.py:3:10: invalid syntax, says "),
+        ("if True:\nx = 1\n", "train.py:2:1: expected an indented block"),
+        ("total = (1,\n", "train.py:1:9: '(' was never closed"),
+        ("return 3\n", "train.py:1:1: 'return' outside function"),
+        ("x = 1\0\n", "null bytes"),
+        (b"x = '\xff'\n", "utf-8"),
+    ],
+)
+def test_a_script_that_is_no_python_is_told_with_the_line_and_its_text(asked, tmp_path, source, words):
+    (tmp_path / "train.py").write_bytes(source if isinstance(source, bytes) else source.encode())
+    answer = look(asked)
+    assert words in faults(answer)["script-parses"]
+    assert "script-parses" in answer.looked
+    if source is BROKEN:
+        assert faults(answer)["script-parses"].endswith("): def main(:")
+        assert f"(Python {sys.version_info[0]}.{sys.version_info[1]}." in faults(answer)["script-parses"]
+
+
+def test_the_modules_beside_the_script_are_compiled_where_they_are_sure_to_be_imported(asked, script, tmp_path):
+    package = tmp_path / "net"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "model.py").write_text(BROKEN)
+    script("from net import model\n")
+    assert faults(look(asked))["script-parses"].startswith("net/model.py:3:10: ")
+    for guarded in (
+        "def later():\n    from net import model\n",
+        "import sys\nif sys.version_info > (4,):\n    from net import model\n",
+        "try:\n    from net import model\nexcept SyntaxError:\n    model = None\n",
+    ):
+        script(guarded)
+        assert faults(look(asked)) == {}, guarded
+
+
+def test_a_program_given_as_text_is_compiled_too(asked):
+    assert faults(look(asked, argv=(sys.executable, "-c", BROKEN)))["script-parses"].startswith("-c:3:10: ")
+
+
+@pytest.mark.parametrize("warn", ["", "error"])
+def test_compiling_says_nothing_and_leaves_nothing_behind(asked, script, tmp_path, warn):
+    """A SyntaxWarning is no error, whatever PYTHONWARNINGS would make of it; and nothing is run or cached."""
+    (tmp_path / "model.py").write_text("print('imported')\nopen('ran', 'w')\n")
+    script("import model\nword = 'a\\d'\nassert (word is 'a', 'b')\n")
+    assert faults(look(asked, environ={"PYTHONWARNINGS": warn})) == {}
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.py", "train.py"]
+
+
+def test_archives_and_compiled_files_are_no_source(asked, tmp_path):
+    with zipfile.ZipFile(tmp_path / "train.pyz", "w") as archive:
+        archive.writestr("__main__.py", "print('ran')\n")
+    (tmp_path / "train").write_bytes(
+        importlib.util.MAGIC_NUMBER + b"\0" * 12 + marshal.dumps(compile("1", "x", "exec"))
+    )
+    for name in ("train.pyz", "train"):
+        assert faults(look(asked, argv=(sys.executable, name))) == {}
+
+
+ANSWER = {"python": "3.8.1", "versions": {}, "packages": "0, x", "missing": [], "tensorflow": ""}
+
+
+@pytest.mark.parametrize("broken", [[], [["train.py", 2, 5, "invalid syntax", "match x:"]]])
+def test_the_tasks_own_interpreter_is_the_judge_and_not_the_agents(asked, script, tmp_path, broken):
+    """What is Python to one version is none to another."""
+    fake = tmp_path / "python"
+    fake.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(ANSWER | {'broken': broken})}'\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    script("x = 1\n" if broken else "no Python: of ours\n")
+    told = faults(look(asked, argv=(str(fake), "train.py")))
+    words = {"script-parses": f"train.py:2:5: invalid syntax, says {fake} (Python 3.8.1): match x:"}
+    assert told == (words if broken else {})
 
 
 def test_a_command_that_is_no_python_needs_only_its_program(asked):

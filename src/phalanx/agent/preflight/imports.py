@@ -14,7 +14,7 @@ _FILES, _BYTES = 200, 1 << 20
 
 #: Names in the source after which an import may mean anything.
 _MOVES = ("sys.path", "sys.meta_path", "addsitedir", "path_hooks")
-_CATCH_ALL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+_CATCH_ALL = ("ImportError", "ModuleNotFoundError", "SyntaxError", "Exception", "BaseException")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +29,8 @@ class Reading:
     tensorboard: bool | None
     #: SHA-256 over the script and the modules of its own that were followed.
     digest: str
+    #: The files of its own that are read whenever the script runs, itself first.
+    files: tuple[Path, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class _Import:
 def read_script(script: Path) -> Reading:
     """Follow the script and the modules beside it. Raises OSError where the script itself cannot be read."""
     source = script.read_bytes()
-    return _follow(source, script.name, script.resolve().parent)
+    reading = _follow(source, script.name, script.resolve().parent)
+    return dataclasses.replace(reading, files=(script, *reading.files))
 
 
 def read_text(source: str) -> Reading:
@@ -54,7 +57,7 @@ def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
     tensorboard: bool | None = None
     digest = hashlib.sha256()
     waiting = [(name, source, True)]
-    seen: set[Path] = set()
+    seen: dict[Path, bool] = {}
     while waiting and len(seen) < _FILES:
         shown, text, certain = waiting.pop(0)
         digest.update(shown.encode() + b"\0" + hashlib.sha256(text).digest())
@@ -65,8 +68,10 @@ def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
         for found in _imports(tree.body, sure=certain, main=not seen):
             own = _own(found.module, folder)
             for path in own:
-                if path not in seen and (beside := _read(path)) is not None:
-                    seen.add(path)
+                if path in seen:
+                    seen[path] = seen[path] or found.sure
+                elif (beside := _read(path)) is not None:
+                    seen[path] = found.sure
                     waiting.append((str(path.relative_to(folder)) if folder else path.name, beside, found.sure))
             if not own:
                 (sure if found.sure else maybe).setdefault(found.module.partition(".")[0], shown)
@@ -78,11 +83,12 @@ def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
         maybe={name: where for name, where in maybe.items() if name not in sure},
         tensorboard=tensorboard,
         digest=digest.hexdigest()[:16],
+        files=tuple(path for path, certain in seen.items() if certain),
     )
 
 
 def _parse(text: bytes) -> ast.Module | None:
-    """None for what is no Python of ours: the interpreter that runs it will say so."""
+    """None for what is no Python of ours: the interpreter that runs it is asked."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,78 +1,20 @@
-"""What the task's own interpreter has installed, asked by one short start of it. TensorFlow is never imported."""
+"""What each program is, what it imports and what its interpreter has. TensorFlow is never imported."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from phalanx.agent.preflight import imports
 from phalanx.agent.preflight.asked import Answer, Asked
+from phalanx.agent.preflight.interpreter import TENSORFLOW, Broken, Installed, ask
 from phalanx.agent.preflight.programs import Program, executable
 
-#: Seconds for the interpreter to answer: a cold network disk is slow.
-_PATIENCE = 45.0
-
-#: Runs under Python 3.7 and newer. `-c` puts the working folder first; a script puts its own there.
-_QUESTION = r"""
-import hashlib, json, os, sys
-ask = json.loads(sys.stdin.read())
-if ask["folder"]:
-    sys.path[:1] = [ask["folder"]]
-from importlib.util import find_spec
-def there(name):
-    try:
-        return find_spec(name) is not None
-    except (ImportError, AttributeError, ValueError):
-        return name in sys.modules
-versions, every = {}, []
-for folder in sys.path:
-    try:
-        names = os.listdir(folder or ".")
-    except OSError:
-        continue
-    for name in names:
-        stem, kind = os.path.splitext(name)
-        if kind in (".dist-info", ".egg-info"):
-            parts = stem.split("-")
-            if len(parts) > 1 and versions.setdefault(parts[0].lower().replace("-", "_"), parts[1]) == parts[1]:
-                every.append(parts[0].lower() + "=" + parts[1])
-place = ""
-try:
-    spec = find_spec("tensorflow")
-    place = list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else ""
-except (ImportError, AttributeError, ValueError):
-    pass
-wanted = [name for name in versions if name in ask["versions"] or name.startswith(("nvidia_cudnn", "nvidia_nccl"))]
-print(json.dumps({
-    "python": ".".join(map(str, sys.version_info[:3])),
-    "versions": {name: versions[name] for name in wanted},
-    "packages": "%d, %s" % (len(set(every)), hashlib.sha256("\n".join(sorted(set(every))).encode()).hexdigest()[:8]),
-    "missing": [name for name in ask["modules"] if not there(name)],
-    "tensorflow": place,
-}))
-"""
-
-_TENSORFLOW = ("tensorflow", "tensorflow_cpu", "tensorflow_intel", "tf_nightly", "tf_nightly_cpu", "tensorflow_rocm")
 _BUILT = re.compile(r"[\"']cudnn_version[\"']\s*:\s*[\"']([\d.]+)")
 _LIBRARY = re.compile(r"libcudnn\.so\.(\d+(?:\.\d+)+)\Z")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Installed:
-    """An interpreter's answer."""
-
-    python: str
-    versions: Mapping[str, str]
-    #: How many distributions there are, and a hash over their names and versions.
-    packages: str
-    missing: tuple[str, ...]
-    #: Where the package tensorflow lies; empty: nowhere.
-    tensorflow: str
+#: Characters of a line that is no Python which are shown.
+_SHOWN = 80
 
 
 def check(asked: Asked, answer: Answer) -> None:
@@ -97,7 +39,7 @@ def _look(program: Program, path: str, answer: Answer) -> None:
         answer.fault("program-found", f"the script {script} cannot be read: {wrong.strerror}")
         return
     modules = [*reading.sure, *reading.maybe] if reading else []
-    installed = ask(path, program, [*modules, "tensorboard"])
+    installed = ask(path, program, [*modules, "tensorboard"], reading.files if reading else ())
     if isinstance(installed, str):
         answer.fault("program-found", installed)
         return
@@ -107,14 +49,24 @@ def _look(program: Program, path: str, answer: Answer) -> None:
     if program.serving:
         _facts(program, installed, answer)
     if reading is not None:
+        answer.look("script-parses")
+        for broken in installed.broken:
+            answer.fault("script-parses", _where_it_breaks(broken, installed, program, path))
         _modules(reading, installed, path, answer)
+
+
+def _where_it_breaks(broken: Broken, installed: Installed, program: Program, path: str) -> str:
+    file, text = Path(broken.path), " ".join(broken.text.split())
+    shown = file.relative_to(program.cwd) if file.is_relative_to(program.cwd) else file
+    said = f"{shown}:{broken.line}:{broken.column}: {broken.why}, says {path} (Python {installed.python})"
+    return f"{said}: {text[:_SHOWN]}" if text else said
 
 
 def _facts(program: Program, installed: Installed, answer: Answer) -> None:
     answer.look("same-python", "same-packages")
     answer.fact("python", ".".join(installed.python.split(".")[:2]))
     answer.fact("packages", installed.packages)
-    tensorflow = next((installed.versions[name] for name in _TENSORFLOW if name in installed.versions), "")
+    tensorflow = next((installed.versions[name] for name in TENSORFLOW if name in installed.versions), "")
     if not tensorflow:
         return
     answer.look("same-tensorflow", "same-keras")
@@ -171,42 +123,3 @@ def _loaded(environ: Mapping[str, str], versions: Mapping[str, str]) -> tuple[st
 def _too_old(built: str, loaded: str) -> bool:
     wanted, found = ([int(part) for part in text.split(".")[:2]] for text in (built, loaded))
     return wanted[0] != found[0] or (len(wanted) > 1 and len(found) > 1 and found[1] < wanted[1])
-
-
-def ask(path: str, program: Program, modules: list[str]) -> Installed | str:
-    """Start the interpreter once; a sentence where that fails."""
-    script = program.script
-    question = {
-        "folder": str(script.resolve().parent) if script is not None else "",
-        "modules": modules,
-        "versions": [*_TENSORFLOW, "keras", "tf_keras"],
-    }
-    try:
-        done = subprocess.run(
-            [path, "-c", _QUESTION],
-            env=dict(program.environ),
-            cwd=program.cwd,
-            input=json.dumps(question).encode(),
-            capture_output=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"{path} has not answered within {_PATIENCE:g} s"
-    except OSError as wrong:
-        return f"{path} cannot be started: {wrong.strerror}"
-    try:
-        return _read(json.loads(done.stdout.rpartition(b"\n{")[2] if b"\n{" in done.stdout else done.stdout))
-    except (ValueError, KeyError, TypeError):
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        return f"{path} does not run a Python program: {said[-1] if said else 'it says nothing'}"
-
-
-def _read(data: Any) -> Installed:
-    return Installed(
-        python=str(data["python"]),
-        versions={str(name): str(value) for name, value in data["versions"].items()},
-        packages=str(data["packages"]),
-        missing=tuple(map(str, data["missing"])),
-        tensorflow=str(data["tensorflow"]),
-    )
