@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 
 from phalanx import events as ev
@@ -62,6 +63,22 @@ class MemoryRecords:
 
     async def settle(self) -> None:
         return
+
+    @property
+    def size(self) -> int:
+        return len(self._text())
+
+    async def text(self, after: int, most: int) -> tuple[bytes, int]:
+        lines = self._text()[after:].splitlines(keepends=True)
+        text = b"".join(lines[: max(1, most // 1000)])
+        return text, self.size - after - len(text)
+
+    def plan_after(self, generation: int) -> tuple[str, int]:
+        plan = self.plan
+        return ("a plan", plan.generation) if plan is not None and plan.generation > generation else ("", 0)
+
+    def _text(self) -> bytes:
+        return b"".join(json.dumps(record.to_json()).encode() + b"\n" for record in self.records)
 
 
 class AppTransport:

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from phalanx.decide.quorum import LEASE, TURN, gives_orders, lease_for, patience, turn
+from phalanx.decide.quorum import LEASE, TURN, gives_orders, lease_for, patience, recently, turn
 
 LINE = ("a:1", "b:1", "c:1")
 
@@ -50,11 +50,14 @@ def test_of_two_leads_that_share_the_agents_exactly_one_gives_orders(sides):
     """Whichever way a network falls into two, by host: one side decides."""
     left, right = sides.count(True), sides.count(False)
     answers = [
-        gives_orders(heard=left, of=len(sides), lowest=sides[0], fenced=False),
-        gives_orders(heard=right, of=len(sides), lowest=not sides[0], fenced=False),
+        gives_orders(heard=left, of=len(sides), lowest=sides[0]),
+        gives_orders(heard=right, of=len(sides), lowest=not sides[0]),
     ]
     assert sorted(answers) == [False, True]
 
 
-def test_a_lead_that_has_fenced_off_the_others_needs_no_majority():
-    assert gives_orders(heard=1, of=5, lowest=False, fenced=True)
+@pytest.mark.parametrize("lease", [LEASE, 60.0])
+def test_nobody_who_fell_silent_with_the_first_counts_as_heard_when_that_one_is_given_up(lease):
+    ask, wait = 0.3 * lease, lease / 2
+    assert ask < recently(lease) < lease - ask < lease
+    assert wait < recently(lease)

@@ -165,7 +165,7 @@ async def test_a_frozen_lead_is_ended_by_its_own_host_before_another_has_its_tur
 @pytest.mark.looptime
 async def test_with_many_hosts_the_turns_come_after_the_longer_lease_that_the_lead_has_told():
     town = Town(3)
-    town.lead._lease.seconds = 40.0
+    town.lead.roll.lease.seconds = 40.0
     town.start()
     await town.until(running)
     asked = town.agents[1].transport.requests

@@ -22,6 +22,7 @@ from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, refusal, stand_by
 from phalanx.agent.succession import Succession
 from phalanx.agent.tasks import Tasks
+from phalanx.agent.understudy import Understudy
 from phalanx.decide.quorum import lease_for
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.events import Event, StopRequested
@@ -31,6 +32,7 @@ from phalanx.protocol.messages import VERSION, Join
 from phalanx.protocol.signing import RefusedError, RunKey
 from phalanx.protocol.steady import SteadyClock
 from phalanx.protocol.transport import HttpTransport
+from phalanx.records.copybook import CopyBook
 from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import last_beat, read_rule
 
@@ -100,24 +102,30 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         ports_after=_Ports(holder, ports[serving:], serving).after,
         preflight=preflight,
     )
-    lease = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1))
+    lease, shared = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1)), config["carry"]["lead"]["shared"]
+    book = None if shared else CopyBook(run_folder, host=host.id)
+    understudy = Understudy(client, book, instance=join.instance, host=host.id) if book is not None else None
     succession = Succession(
         carrier,
         lead=config["lead"],
         lease=lease,
         turn_to=transport.turn_to,
-        rule=lambda: read_rule(run_folder),
-        beat=lambda: last_beat(run_folder),
+        rule=lambda: read_rule(run_folder) if shared else None,
+        beat=lambda: last_beat(run_folder) if shared else None,
+        understudy=understudy,
     )
     link = Link(client, join, tasks.obey, patience=lease, succession=succession)
     tasks.attach(link)
     if config["attached"]:
         _watch_launcher(link)
     disowned = ""
+    copying = asyncio.ensure_future(understudy.run()) if understudy is not None else None
     try:
         await link.run()
     except* (LeadGoneError, RefusedError, HostBrokenError) as group:
         disowned = str(group.exceptions[0])
+    if copying is not None:
+        copying.cancel()
     if disowned:
         _log(f"{disowned}; ending this host's tasks")
         await tasks.end_all()

@@ -11,7 +11,6 @@ from typing import Any
 from phalanx.agent.outbox import Outbox
 from phalanx.agent.repeats import Repeats
 from phalanx.agent.succession import Succession
-from phalanx.decide.quorum import LEASE
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
@@ -25,8 +24,9 @@ RETRY = 0.2
 #: Seconds that an agent tries to join: thousands may come at once, and the lead's kernel lets them in one by one.
 _CROWD = 60.0
 
-#: The parts of the lease for which an agent lets a poll stay open, and which one try may take.
-_ASK, _TRY = 0.3, 0.6
+#: The parts of the lease for which an agent lets a poll stay open, which one try may take, and which one of those may
+#: take that look for another lead: an address that lets nothing through is not the only one.
+_ASK, _TRY, _PROBE = 0.3, 0.6, 0.2
 
 
 class LeadGoneError(ProtocolError):
@@ -94,7 +94,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        self._is_joined(await self._retry(self._call_join))
+        self._is_joined(await self._retry(self._call_join, looks=True))
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -105,13 +105,13 @@ class Link:
     async def _follow_orders(self) -> None:
         while True:
             self._polling = True
-            answer = await self._retry(self._call_orders)
+            answer = await self._retry(self._call_orders, looks=True)
             self._polling = False
+            self._learn(answer.line)
             for order in answer.orders:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
                     continue
                 self._after = order.seq
-                self._learn(order.line)
                 if order.kind == "leave":
                     return
                 new = self._repeats.new_of(order)
@@ -134,11 +134,11 @@ class Link:
         )
         return await self._client.orders(poll)
 
-    async def _join_again(self, epoch: int) -> None:
+    async def _join_again(self, epoch: int, *, looks: bool) -> None:
         """Once for each new lead, whichever of our calls has met it first."""
         async with self._joining:
             if self._client.epoch == epoch:
-                joined = await self._retry(self._call_join)
+                joined = await self._retry(self._call_join, looks=looks)
                 self._after = 0
                 self._is_joined(joined)
                 self._outbox.rewind(joined.taken)
@@ -160,7 +160,7 @@ class Link:
 
     async def _report_once(self) -> None:
         self._news.clear()
-        taken = await self._retry(self._call_report)
+        taken = await self._retry(self._call_report, looks=False)
         self._outbox.taken(taken.upto)
         if self._outbox.waiting:
             self._news.set()
@@ -202,23 +202,24 @@ class Link:
         """Seconds until the lead's silence has lasted for too long."""
         return self._answered + self._patience - self._clock()
 
-    async def _retry(self, call: Callable[[], Any]) -> Any:
+    async def _retry(self, call: Callable[[], Any], *, looks: bool) -> Any:
+        """Until it is answered. One of two calls `looks` for another lead: the next place to ask is the same for both."""
         while True:
             epoch, begun = self._client.epoch, self._clock()
             # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.
             left, longest = self._left(), _TRY * self._patience
-            bound = min(longest, left) if left > RETRY else min(longest, _TRY * LEASE)
+            bound = min(longest, left) if left > RETRY else _PROBE * self._patience
             try:
                 async with asyncio.timeout(bound):
                     answer = await call()
             except RefusedError:
                 raise
             except NewLeadError:
-                await self._join_again(epoch)
+                await self._join_again(epoch, looks=looks)
             except (LeadSilentError, TimeoutError) as wrong:
                 self._answered += max(0.0, self._clock() - begun - bound - 1.0)  # we were frozen: not its silence
                 silent = self._clock() - self._answered
-                if not self._may_come(silent):
+                if looks and not self._may_come(silent):
                     why = str(wrong) or "the lead does not answer"
                     raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
                 await asyncio.sleep(RETRY)

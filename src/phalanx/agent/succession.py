@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from phalanx.decide.quorum import LEASE, patience, turn
+from phalanx.decide.quorum import LEASE, TURN, leads_by_now, patience, step_apart, turn
 from phalanx.records.leadfile import Rule
 
 
@@ -35,6 +35,18 @@ class Carrying(Protocol):
         ...
 
 
+class Copying(Protocol):
+    """The part of `Understudy` that is asked."""
+
+    def wanted(self, *, yes: bool) -> None:
+        """Whether this host may lead next."""
+        ...
+
+    def hand_over(self) -> bool:
+        """Put the copy of the records where a lead of this host finds it; False where there is none."""
+        ...
+
+
 class Succession:
     """Asked at each failed try to reach the lead. Knows the line of hosts that may lead, and the run's `lead.json`."""
 
@@ -47,13 +59,15 @@ class Succession:
         turn_to: Callable[[str], None],
         rule: Callable[[], Rule | None],
         beat: Callable[[], float | None],
+        understudy: Copying | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`lease`: until the lead tells. `turn_to` points the next request to another address; `rule` and `beat` read
-        `lead.json`.
+        `lead.json`. An `understudy` there is where the hosts do not share that folder, and nobody can read it.
         """
         self._lease = lease
         self._carrier, self._turn_to, self._rule, self._beat = carrier, turn_to, rule, beat
+        self._understudy = understudy
         self._clock = clock
         self._lead = self._asked = lead
         self._line: tuple[str, ...] = ()
@@ -63,6 +77,8 @@ class Succession:
     def learn(self, line: tuple[str, ...]) -> None:
         """The newest line: addresses of agents that may lead, lowest host first."""
         self._line = line or self._line
+        if self._understudy is not None:
+            self._understudy.wanted(yes=self._carrier.address in self._line and not self._carrier.carries)
 
     def lasts(self, lease: float) -> None:
         """For so many seconds the lead may be silent."""
@@ -88,18 +104,35 @@ class Succession:
         lives = beat is not None and beat != self._first_beat
         if lives and not newer and seconds >= 2 * self._lease:
             return False  # it lives, and we are cut off: by now it has given us up
-        due = turn(self._line, own, self._lead, lease=self._lease)
-        if due is not None and seconds >= due and rule is not None and not lives and not self._carrier.spent:
-            self._carrier.take_over(max(epoch, rule.epoch) + 1)
+        due = turn(self._line, own, self._lead, lease=self._lease, step=self._step)
+        if due is not None and seconds >= due and not lives and not self._carrier.spent and self._knows_the_run(rule):
+            self._carrier.take_over(self._next_epoch(rule, epoch))
             self._ask(own)
             return True
-        self._ask_another(rule)
-        return seconds < patience(self._line, own, self._lead, lease=self._lease)
+        self._ask_another(rule, seconds)
+        return seconds < patience(self._line, own, self._lead, lease=self._lease, step=self._step)
 
-    def _ask_another(self, rule: Rule | None) -> None:
-        """By turns: who leads by the run's folder, then all who may, then the old address again."""
-        where = [rule.address] if rule is not None else []
-        places = list(dict.fromkeys([*where, *self._line, self._lead]))
+    def _knows_the_run(self, rule: Rule | None) -> bool:
+        """Whether a lead of this host would find the records."""
+        return rule is not None if self._understudy is None else self._understudy.hand_over()
+
+    def _next_epoch(self, rule: Rule | None, epoch: int) -> int:
+        """Each heir has one of its own: where no file tells them apart, two leads of one epoch would be obeyed."""
+        if rule is not None:
+            return max(epoch, rule.epoch) + 1
+        return epoch + 1 + [place for place in self._line if place != self._lead].index(self._carrier.address)
+
+    @property
+    def _step(self) -> float:
+        return TURN if self._understudy is None else step_apart(self._lease)
+
+    def _ask_another(self, rule: Rule | None, silent: float) -> None:
+        """By turns: who leads by the run's folder, or may lead by now; all who may; and the old address again."""
+        if self._understudy is None:
+            where = [*([rule.address] if rule is not None else []), *self._line]
+        else:
+            where = leads_by_now(self._line, self._lead, silent, lease=self._lease, step=self._step)
+        places = [place for place in dict.fromkeys([*where, self._lead]) if place != self._carrier.address]
         self._ask(places[self._tries % len(places)])
         self._tries += 1
 

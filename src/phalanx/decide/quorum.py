@@ -28,26 +28,52 @@ def lease_for(hosts: int) -> float:
     return min(max(LEASE, 3 * hosts / _POLLS), _LONGEST)
 
 
-def turn(line: Sequence[str], own: str, lead: str, *, lease: float = LEASE) -> float | None:
+def step_apart(lease: float) -> float:
+    """Between two turns where nothing tells an heir that the one before it leads already: it has to find out itself.
+
+    Agents last hear of a lead within a third of the lease of each other, and an address that lets nothing through
+    takes a fifth of it to try.
+    """
+    return 0.8 * lease
+
+
+def turn(line: Sequence[str], own: str, lead: str, *, lease: float = LEASE, step: float = TURN) -> float | None:
     """How long `lead` has to be silent until the agent at `own` takes over; None where it is not in the line.
 
-    `line`: the addresses at which agents would lead, lowest host first. The host of the silent lead itself has the
-    first turn, at the end of the `lease`.
+    `line`: the addresses at which agents would lead, lowest host first; `step` lies between two turns. The host of the
+    silent lead itself has the first turn, at the end of the `lease`.
     """
     heirs = [address for address in line if address != lead]
-    return lease + TURN * (1 + heirs.index(own)) if own in heirs else None
+    return lease + step * (1 + heirs.index(own)) if own in heirs else None
 
 
-def patience(line: Sequence[str], own: str, lead: str, *, lease: float = LEASE) -> float:
+def leads_by_now(line: Sequence[str], lead: str, silent: float, *, lease: float, step: float) -> list[str]:
+    """Those whose turn may have come after so many seconds of silence, the newest first: others have last heard of
+    `lead` a little earlier.
+    """
+    heirs = [address for address in line if address != lead]
+    return heirs[: max(0, int((silent - 0.6 * lease) // step))][::-1]
+
+
+def patience(line: Sequence[str], own: str, lead: str, *, lease: float = LEASE, step: float = TURN) -> float:
     """How long an agent waits for whoever comes after `lead` before it ends its tasks."""
     heirs = [address for address in line if address not in (lead, own)]
-    return lease + TURN * (1 + len(heirs)) + STARTING if lead != own or heirs else lease
+    return lease + step * (1 + len(heirs)) + STARTING if lead != own or heirs else lease
 
 
-def gives_orders(*, heard: int, of: int, lowest: bool, fenced: bool) -> bool:
+def recently(lease: float) -> float:
+    """For so long after its last question a host counts as heard: twice the time between two of them.
+
+    An agent asks thrice a lease. All hosts that are cut off at one moment fall silent within a third of a lease, and
+    so the last of them does not count any more when the first is given up.
+    """
+    return 0.6 * lease
+
+
+def gives_orders(*, heard: int, of: int, lowest: bool) -> bool:
     """Whether a lead that hears from `heard` of its `of` agents may give orders: two leads never both may.
 
-    With a tie the side decides that has the `lowest` host of the line. Where all leads of a run write into one
-    folder, the newest has `fenced` off the others there, and numbers do not count.
+    With a tie the side decides that hears the `lowest` host. Where all leads of a run write into one folder the newest
+    has fenced off the others there, and nobody need be counted.
     """
-    return fenced or 2 * heard > of or (2 * heard == of and lowest)
+    return 2 * heard > of or (2 * heard == of and lowest)

@@ -27,6 +27,9 @@ class Submission:
     imports: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     #: Whether the run ends when the launcher does.
     attached: bool = True
+    #: Whether all hosts see `folder`. Where they do not, each has one of its own of that name, and a lead that takes
+    #: over learns the run from the copy that its host has kept.
+    shared: bool = True
 
 
 class Started(Protocol):

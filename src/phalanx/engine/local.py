@@ -147,6 +147,12 @@ class LocalRun:
         return f": {said}" if said else ""
 
 
+def _folder(submission: Submission, host: int) -> Path:
+    """The run's folder as that host sees it: hosts that share none have theirs side by side on this machine."""
+    folder = submission.folder
+    return folder if submission.shared or host == 0 else folder.with_name(f"{folder.name}.host{host}")
+
+
 def _code(number: int) -> str:
     return f"exit code {number}" if number >= 0 else f"signal {-number}"
 
@@ -167,8 +173,9 @@ def _start_agent(
     lead: str,
     listener: socket.socket | None,
 ) -> subprocess.Popen[bytes]:
-    log = submission.folder / "agents" / f"{host}.log"
-    log.parent.mkdir(exist_ok=True)
+    folder = _folder(submission, host)
+    log = folder / "agents" / f"{host}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     attached = submission.attached
     config: dict[str, Any] = {
         "run": submission.run,
@@ -177,7 +184,7 @@ def _start_agent(
             "id": host,
             "name": name,
             "address": _LOOPBACK,
-            "folder": str(submission.folder),
+            "folder": str(folder),
         },
         "lead": lead,
         "attached": attached,
@@ -200,7 +207,8 @@ def _start_agent(
             "run": submission.run,
             "key": submission.key.hex(),
             "outline": to_wire(submission.outline),
-            "folder": str(submission.folder),
+            "folder": str(folder),
+            "shared": submission.shared,
         },
     }
     argv = [sys.executable, "-S", "-E", str(home / "__main__.py"), "agent"]

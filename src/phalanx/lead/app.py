@@ -20,7 +20,7 @@ from phalanx.lead.lead import Lead
 from phalanx.lead.steps import steps_now
 from phalanx.plan.wire import WireError
 from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
-from phalanx.protocol.messages import Join, Poll, Report, decode, encode
+from phalanx.protocol.messages import Copy, Join, Poll, Report, decode, encode
 from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, sign_answer
 from phalanx.protocol.transport import REQUEST_LIMIT
 
@@ -46,6 +46,7 @@ class App:
                 Route(_JOIN, self._agent(self._join), methods=["POST"]),
                 Route("/v1/orders", self._agent(self._orders), methods=["POST"]),
                 Route("/v1/events", self._agent(self._events), methods=["POST"]),
+                Route("/v1/records", self._agent(self._records), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
                 Route("/v1/steps", self._person(self._steps), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
@@ -75,6 +76,10 @@ class App:
         taken = self._lead.report(decode(Report, body))
         await self._lead.settle()
         return taken
+
+    async def _records(self, request: Request, body: bytes) -> Any:
+        del request
+        return await self._lead.copy(decode(Copy, body))
 
     async def _orders(self, request: Request, body: bytes) -> Any:
         """Answers the poll, and notices when the agent hangs up: a killed one is known long before its lease ends."""

@@ -38,16 +38,13 @@ class Briefs:
         self.plan = plan
 
     @functools.cached_property
-    def _orders(self) -> dict[int, Order]:
+    def orders(self) -> Mapping[int, Order]:
+        """By host: its tasks, the cluster text once, what to look at before they start."""
         return _prepare_orders(self.plan, checklists(self.plan) if self.plan.outline.policies.preflight.on else {})
 
-    def all(self, *, line: tuple[str, ...]) -> dict[int, Order]:
-        """By host: its tasks, the cluster text once, what to look at before they start, the `line` of who may lead."""
-        return {host: dataclasses.replace(order, line=line) for host, order in self._orders.items()}
-
-    def again(self, host: int, state: RunState, *, line: tuple[str, ...]) -> list[Order]:
+    def again(self, host: int, state: RunState) -> list[Order]:
         """For an agent that an earlier lead has briefed: the same, and what its tasks were told to end with since."""
-        order = self._orders.get(host)
+        order = self.orders.get(host)
         if order is None:
             return []
         told: dict[float, list[TaskId]] = {}
@@ -58,7 +55,7 @@ class Briefs:
             Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
             for grace, ids in told.items()
         ]
-        return [dataclasses.replace(order, line=line), *stops]
+        return [order, *stops]
 
 
 def _prepare_orders(plan: Plan, checks: Mapping[int, Checklist]) -> dict[int, Order]:

@@ -8,6 +8,7 @@ never writes again, and every word after that raises DeposedError.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from phalanx.apart import apart
 from phalanx.errors import PlaceError
 from phalanx.events import Record
 from phalanx.lead.deposed import DeposedError
@@ -24,6 +26,7 @@ from phalanx.plan.wire import VERSION, to_wire
 from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import BEAT, LeadFile, Rule, last_beat, read_rule
 from phalanx.records.past import Past, read_past
+from phalanx.records.reader import read_lines
 from phalanx.records.report import build_report
 from phalanx.records.scribe import Scribe
 from phalanx.records.writer import EventLog, HeldError, write_atomic
@@ -48,6 +51,7 @@ class Keeper:
         self._folder = RunFolder(folder)
         self._scribe: Scribe | None = None  # begins with the first word
         self._newest: dict[Path, object] = {}  # by file: whose text it is to hold
+        self._plan: Plan | None = None
         before = read_rule(self._folder)
         self.epoch = max(epoch, before.epoch + 1 if before else 0)
         try:
@@ -76,7 +80,23 @@ class Keeper:
 
     def past(self) -> Past:
         """What earlier leads have left here. Read after the claim, so that nobody adds to it meanwhile."""
-        return dataclasses.replace(read_past(self._folder), dropped=self._log.dropped)
+        past = read_past(self._folder)
+        self._plan = past.plan
+        return dataclasses.replace(past, dropped=self._log.dropped)
+
+    @property
+    def size(self) -> int:
+        """See Records."""
+        return self._log.size
+
+    async def text(self, after: int, most: int) -> tuple[bytes, int]:
+        """See Records."""
+        return await apart(functools.partial(read_lines, self._folder.events, after, most), name="copy")
+
+    def plan_after(self, generation: int) -> tuple[str, int]:
+        """See Records."""
+        plan = self._plan
+        return (_text_of(plan), plan.generation) if plan is not None and plan.generation > generation else ("", 0)
 
     def append(self, record: Record) -> None:
         """One line; a full disk delays it and loses nothing that memory can hold."""
@@ -85,11 +105,12 @@ class Keeper:
 
     def write_plan(self, plan: Plan) -> None:
         """`plan.json`, whole or not at all."""
-        self._put(self._folder.plan, lambda: {"version": VERSION, **to_wire(plan)})
+        self._plan = plan
+        self._put(self._folder.plan, functools.partial(_text_of, plan))
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         """`report.json`, whole or not at all."""
-        self._put(self._folder.report, lambda: build_report(state, plan, self._folder).to_json())
+        self._put(self._folder.report, lambda: _json(build_report(state, plan, self._folder).to_json()))
 
     async def settle(self) -> None:
         """Until all of it is written, or the disk is too slow to be waited for."""
@@ -113,7 +134,7 @@ class Keeper:
             self._scribe = Scribe(self._log)
         return self._scribe
 
-    def _put(self, path: Path, made: Callable[[], dict[str, Any]]) -> None:
+    def _put(self, path: Path, made: Callable[[], str]) -> None:
         """A text that a newer one replaces is not tried again."""
         self._check()
         mine = self._newest[path] = object()
@@ -123,7 +144,7 @@ class Keeper:
             nonlocal text
             if self._newest[path] is not mine:
                 return True
-            text = text or json.dumps(made(), indent=1) + "\n"
+            text = text or made()
             self._claim.check()
             try:
                 write_atomic(path, text)
@@ -132,3 +153,11 @@ class Keeper:
             return True
 
         self._writing.write(written)
+
+
+def _text_of(plan: Plan) -> str:
+    return _json({"version": VERSION, **to_wire(plan)})
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=1) + "\n"

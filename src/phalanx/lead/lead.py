@@ -12,29 +12,35 @@ from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
 from phalanx.errors import PhalanxError, PlaceError
+from phalanx.lead.attempts import Attempts
+from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, task_orders
 from phalanx.lead.hostclock import on_our_clock
-from phalanx.lead.lease import Lease, ticks
+from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
-from phalanx.lead.line import Line
 from phalanx.lead.mailbox import Mailbox
+from phalanx.lead.majority import Majority
 from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
+from phalanx.lead.roll import Roll
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
 from phalanx.plan.size import check_size, resized
 from phalanx.plan.wire import WireError
-from phalanx.protocol.messages import VERSION, Join, Joined, Order, Orders, Poll, Report, Taken
+from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.records.past import Past
 from phalanx.states import RunPhase, RunState, fold
-from phalanx.taskstate import TaskPhase, TaskState
+from phalanx.taskstate import TaskPhase
 
 #: Seconds in which agents may come for their dismissal.
 PATIENCE = 2.0
+
+#: Seconds between two looks for hosts that are heard again.
+_LOOK = 0.5
 
 #: What an agent may put into the records; everything else is the lead's to say.
 _FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
@@ -55,22 +61,25 @@ class Lead:
         records: Records,
         past: Past | None = None,
         clock: Callable[[], float] = time.time,
+        fenced: bool = True,
     ) -> None:
-        """`clock` gives Unix seconds; `past` is what the leads before this one have left."""
+        """`clock` gives Unix seconds; `past` is what the leads before this one have left.
+
+        `fenced`: every lead of this run writes into one folder, where the newest keeps the others out. Else this one
+        gives orders only while it hears from most of the hosts, and hands its records to those who may lead next.
+        """
         past = past or Past()
         self.outline, self.run, self.epoch = outline, run, max(epoch, past.state.epoch + 1)
         self.state, self.plan = past.state, past.plan
         self._records, self._clock = records, clock
-        self._mailboxes: dict[int, Mailbox] = {}
-        self._line = Line()
+        self.roll = Roll(past.state, hosts=outline.hosts, epoch=self.epoch, now=clock())
+        self._copies = None if fenced else Copies(records)
+        self._majority = Majority(needed=not fenced)
         self._briefs: Briefs | None = None
         self._past = past
-        #: Hosts that an earlier lead knew: until when their agents may join again.
-        self._lease = Lease(outline.hosts, clock())
-        self._awaited = {host.id: clock() + self._lease.seconds for host in past.state.hosts.values() if host.living}
         self._changed = asyncio.Event()
         self._went: set[int] = set()
-        self._attempted: set[tuple[int, TaskId, int]] = set()
+        self._attempts = Attempts()
         self._deposed = False
 
     # What agents and people ask of it ----------------------------------------------------------------------------
@@ -92,13 +101,13 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
-        known = self._mailboxes.get(message.host.id)
+        known = self.roll.boxes.get(message.host.id)
         if known is None or known.join.instance != message.instance:
-            self._know(message)
-        taken, line = self._mailboxes[message.host.id].taken, self._heirs()
-        return Joined(epoch=self.epoch, lease=self._lease.seconds, taken=taken, now=self._clock(), line=line)
+            known = self._know(message)
+        line = self.roll.line(self.state)
+        return Joined(epoch=self.epoch, lease=self.roll.lease.seconds, taken=known.taken, now=self._clock(), line=line)
 
-    def _know(self, message: Join) -> None:
+    def _know(self, message: Join) -> Mailbox:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
@@ -107,40 +116,43 @@ class Lead:
             raise RefusedError(f"host {host.id} has an agent already")
         if before is not None and not before.living and same:
             raise RefusedError(f"host {host.id} was given up: {before.lost}")
-        mailbox = self._mailboxes[host.id] = Mailbox(message, epoch=self.epoch, heard=now, lease=self._lease.seconds)
+        if same and message.prepared > self.state.generation:
+            raise RefusedError(f"host {host.id} has made ready a generation that the records do not know")
         if not same:
             self._say(joined_event(message, now))
-        self._line.joins(host.id, message.lead)
+        mailbox = self.roll.enter(message, now)
         if same:
             self._take_over(mailbox)
+        return mailbox
 
     def _take_over(self, mailbox: Mailbox) -> None:
         """Tell an agent of an earlier lead again what holds now: it knows by itself what it has done of that."""
         host = mailbox.join.host.id
-        self._awaited.pop(host, None)
+        self.roll.awaited.pop(host, None)
         mailbox.taken = self._past.taken.get(host, 0)
         mailbox.is_prepared(mailbox.join.prepared, mailbox.join.next_ports)
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            for order in self._briefed(self.plan).again(host, self.state, line=self._heirs()):
+            for order in self._briefed(self.plan).again(host, self.state):
                 mailbox.put(order)
         self._changed.set()
 
     async def orders(self, message: Poll) -> Orders:
         """Orders after the number the agent has; waits for one to come up."""
-        mailbox = self._mailbox(message.host, message.instance)
+        mailbox = self._box(message)
         mailbox.polled(message.steps, self._clock())
         self._is_prepared(mailbox, message)
-        found = await mailbox.after(message.after, min(message.wait, self._lease.wait))
+        found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
+        self._majority.check()
         if mailbox.left:
             self._changed.set()
         await self.settle()
-        return Orders(orders=found)
+        return Orders(orders=found, line=self.roll.line(self.state))
 
     async def settle(self) -> None:
-        """What an answer rests on is written before it goes out: a lead that takes over knows as much.
+        """What an answer rests on is written before it goes out, and copied: a lead that takes over knows as much.
 
         Raises DeposedError where another lead has taken over: then nothing goes out.
         """
@@ -149,17 +161,26 @@ class Lead:
         except DeposedError:
             self.depose()
             raise
+        if self._copies is not None:
+            await self._copies.settle(self.state.hosts)
+
+    async def copy(self, message: Copy) -> Copied:
+        """More of the records, for a host that may lead next. Raises RefusedError where nobody need copy them."""
+        if self._copies is None:
+            raise RefusedError("the hosts share the run's folder")
+        self._box(message)
+        return await self._copies.next(message)
 
     def hung_up(self, message: Poll) -> None:
         """The agent's poll broke off before it was answered."""
-        mailbox = self._mailboxes.get(message.host)
+        mailbox = self.roll.boxes.get(message.host)
         if mailbox is not None and not mailbox.left:
-            mailbox.hung_up(self._clock(), patience=self._lease.again)
+            mailbox.hung_up(self._clock(), patience=self.roll.lease.again)
             self._changed.set()
 
     def report(self, message: Report) -> Taken:
         """Take an agent's events into the records, each once, in its order. Raises WireError for one that is none."""
-        mailbox = self._mailbox(message.host, message.instance)
+        mailbox = self._box(message)
         mailbox.heard(self._clock())
         if message.events and message.first > mailbox.taken + 1:
             lost = f"{mailbox.taken + 1} to {message.first - 1}"
@@ -195,7 +216,7 @@ class Lead:
 
     def _send(self, orders: Mapping[int, Order]) -> None:
         for host in self.living().keys() & orders.keys():
-            self._mailboxes[host].put(orders[host])
+            self.roll.boxes[host].put(orders[host])
 
     def withdraw(self, host: int, *, by: str) -> None:
         """Somebody takes a host away; idempotent."""
@@ -206,7 +227,7 @@ class Lead:
         """The launcher saw this host's agent end. One that had not joined yet never will."""
         known = self.state.hosts.get(host)
         if known is not None and known.living and not self.state.phase.terminal:  # agents leave at the end
-            self._awaited.pop(host, None)
+            self.roll.awaited.pop(host, None)
             self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
         elif known is None and self.state.phase is RunPhase.JOINING and not self.state.stop:
             hint = f"see agents/{host}.log in the run's folder"
@@ -219,14 +240,16 @@ class Lead:
         if not self.state.phase.terminal:
             for event in opening_events(self.outline, self.run, self._clock(), dropped=self._past.dropped):
                 self._say(event)
-        ticking = asyncio.ensure_future(ticks(self._excuse, self._clock))
+        ticking = asyncio.ensure_future(ticks(self.roll.excuse, self._clock))
         try:
             await self._lead()
+            await self.settle()  # who is told to leave never comes back
+            self._records.write_report(self.state, self.plan)
+            await self._dismiss()
         finally:
             ticking.cancel()
-        await self.settle()  # who is told to leave never comes back
-        self._records.write_report(self.state, self.plan)
-        await self._dismiss()
+            if self._copies is not None:
+                self._copies.close()
         return self.state
 
     async def _lead(self) -> None:
@@ -234,13 +257,28 @@ class Lead:
             self._changed.clear()
             if self._deposed:
                 raise DeposedError(f"this lead's epoch {self.epoch} is over")
-            wake = self._advance()
-            if not self.state.phase.terminal:
+            now = self._clock()
+            wake = self._advance() if self._majority.there(self.roll, self.state, now) else now + _LOOK
+            if self._majority.refusal:
+                await self._turn_away(self._majority.refusal)
+            elif not self.state.phase.terminal:
                 await self._rest(wake)
+
+    async def _turn_away(self, reason: str) -> None:
+        """Let all agents know that this lead ends: they end their tasks. Raises DeposedError."""
+        self._say(ev.Noted(time=self._clock(), message=reason))
+        deadline = self._clock() + PATIENCE
+        for box in self.roll.boxes.values():
+            box.wake()
+        while self._clock() < deadline:
+            self._changed.clear()
+            await self._rest(deadline)
+        raise DeposedError(reason)
 
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
-        self._lose_silent_hosts()
+        for lost in self.roll.silent(self.state, self._clock()):
+            self._say(lost)
         for event in let_go(self.state, self.living(), self._clock()):
             self._say(event)
         self._bind_when_complete()
@@ -258,8 +296,8 @@ class Lead:
                     case Dump():
                         self.order_stacks(action.tasks, by="phalanx")
             if len(wakes) == len(actions):
-                leases = (box.deadline for box in self.living().values())
-                return min([*wakes, *leases, *self._awaited.values()], default=None)
+                deadline = self.roll.next_deadline(self.state)
+                return min([*wakes, *([] if deadline is None else [deadline])], default=None)
 
     def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
         record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event, told=told)
@@ -270,27 +308,11 @@ class Lead:
             raise
         self.state = fold(self.state, record)
         self._changed.set()
-
-    def _lose_silent_hosts(self) -> None:
-        now = self._clock()
-        self._excuse(now)
-        for host, mailbox in self.living().items():
-            if now >= mailbox.deadline:
-                self._say(ev.HostLost(time=now, host=host, reason="its agent no longer answers"))
-        for host, deadline in list(self._awaited.items()):
-            if now >= deadline:
-                del self._awaited[host]
-                self._say(ev.HostLost(time=now, host=host, reason="its agent has not joined the new lead"))
-
-    def _excuse(self, now: float) -> None:
-        """What hosts have said while this process did not listen is still on its way."""
-        if stuck := self._lease.tick(now):
-            for mailbox in self._mailboxes.values():
-                mailbox.excuse(stuck)
-            self._awaited = {host: deadline + stuck for host, deadline in self._awaited.items()}
+        if self._copies is not None:
+            self._copies.said()
 
     def _bind_when_complete(self) -> None:
-        if not self._generation_is_due() or self.state.stop or self._awaited or not can_start(self.state):
+        if not self._generation_is_due() or self.state.stop or self.roll.awaited or not can_start(self.state):
             return
         hosts = [mailbox.host() for mailbox in staying(self.state, self.living()).values()]
         try:
@@ -301,8 +323,8 @@ class Lead:
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
-        for host, order in self._briefed(self.plan).all(line=self._heirs()).items():
-            self._mailboxes[host].put(order)
+        for host, order in self._briefed(self.plan).orders.items():
+            self.roll.boxes[host].put(order)
 
     def _outline_for(self, hosts: int) -> Outline:
         """The job in the size that these hosts take."""
@@ -327,31 +349,18 @@ class Lead:
         if plan is None or plan.generation in self._went or not may_start(self.state, plan.outline.policies.preflight):
             return
         orders = go_orders(plan)
-        if all((box := self._mailboxes.get(host)) and box.prepared >= plan.generation for host in orders):
+        if all((box := self.roll.boxes.get(host)) and box.prepared >= plan.generation for host in orders):
             self._went.add(plan.generation)
             for host, order in orders.items():
-                self._mailboxes[host].put(order)
+                self.roll.boxes[host].put(order)
 
     def _start_attempts(self) -> None:
-        """Tasks that come back alone, at their old addresses, once they are due."""
-        now, plan = self._clock(), self.plan
-        if plan is None or self.state.stop is not None:
+        """Tasks that come back alone, once they are due."""
+        if self.plan is None or self.state.stop is not None:
             return
-        due = {task.id: task.attempt for task in self._unordered() if task.due is not None and task.due <= now}
-        due = {task: attempt for task, attempt in due.items() if self.state.tasks[task].host in self._mailboxes}
-        self._attempted |= {(plan.generation, task, attempt) for task, attempt in due.items()}
-        for host, order in attempt_orders(plan, due) if due else ():
-            self._mailboxes[host].put(order)
-
-    def _unordered(self) -> list[TaskState]:
-        """Attempts after the first that no agent has heard of yet."""
-        return [
-            task
-            for task in self.state.tasks.values()
-            if task.due is not None
-            and task.phase is TaskPhase.WAITING
-            and (task.generation, task.id, task.attempt) not in self._attempted
-        ]
+        due = self._attempts.take_due(self.state, self._clock(), self.roll.boxes)
+        for host, order in attempt_orders(self.plan, due) if due else ():
+            self.roll.boxes[host].put(order)
 
     def _stop(self, action: Stop) -> None:
         now = self._clock()
@@ -360,7 +369,7 @@ class Lead:
                 time=now, generation=self.state.generation, tasks=action.tasks, grace=action.grace, reason=action.reason
             )
         )
-        for task in self._unordered():
+        for task in self._attempts.unordered(self.state):
             if task.id in action.tasks and task.host is not None:
                 self._say(never_ran(task, task.host, now))
         self._send(task_orders(self.state, "stop", action.tasks, action.grace))
@@ -382,26 +391,19 @@ class Lead:
         deadline = self._clock() + PATIENCE
         for mailbox in self.living().values():
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
-        while self._clock() < deadline and (self._awaited or not all(box.left for box in self.living().values())):
+        while self._clock() < deadline and (self.roll.awaited or not all(box.left for box in self.living().values())):
             self._changed.clear()
             await self._rest(deadline)
 
     def living(self) -> dict[int, Mailbox]:
         """Those of the hosts that are expected to answer."""
-        return {host: box for host, box in self._mailboxes.items() if self.state.hosts[host].living}
-
-    def _heirs(self) -> tuple[str, ...]:
-        return self._line.places(self._mailboxes, self.state.hosts)
+        return self.roll.living(self.state)
 
     def _briefed(self, plan: Plan) -> Briefs:
         if self._briefs is None or self._briefs.plan is not plan:
             self._briefs = Briefs(plan)
         return self._briefs
 
-    def _mailbox(self, host: int, instance: str) -> Mailbox:
-        mailbox = self._mailboxes.get(host)
-        if mailbox is None or mailbox.join.instance != instance:
-            raise RefusedError(f"host {host} has not joined with this agent")
-        if not self.state.hosts[host].living:
-            raise RefusedError(f"host {host} was given up: {self.state.hosts[host].lost}")
-        return mailbox
+    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+        self._majority.check()
+        return self.roll.box(message.host, message.instance, self.state)

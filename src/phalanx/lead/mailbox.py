@@ -46,8 +46,12 @@ class Mailbox:
     async def nudge(self) -> None:
         """Answer its open poll, with nothing, so that it asks again at once; until it has."""
         self._came.clear()
-        self._news.set()
+        self.wake()
         await self._came.wait()
+
+    def wake(self) -> None:
+        """Answer its open poll, with nothing."""
+        self._news.set()
 
     def excuse(self, seconds: float) -> None:
         """The lead did not listen for so long."""

@@ -55,6 +55,8 @@ class LeadConfig:
     outline: Outline
     #: The run folder.
     folder: str
+    #: Whether all hosts see that folder.
+    shared: bool = True
     epoch: int = 1
 
 
@@ -92,7 +94,15 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     keeper = Keeper(Path(config.folder), epoch=config.epoch, address=join_host_port(address, port))
     past = keeper.past()
     clock = SteadyClock(not_before=past.heard)
-    lead = Lead(config.outline, run=config.run, epoch=keeper.epoch, records=keeper, past=past, clock=clock)
+    lead = Lead(
+        config.outline,
+        run=config.run,
+        epoch=keeper.epoch,
+        records=keeper,
+        past=past,
+        clock=clock,
+        fenced=config.shared,
+    )
     hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(

@@ -23,3 +23,14 @@ class Records(Protocol):
 
     async def settle(self) -> None:
         """Until what was kept so far is written, or need not be waited for. Raises DeposedError as `append` does."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of events that are written."""
+        ...
+
+    async def text(self, after: int, most: int) -> tuple[bytes, int]:
+        """The events after so many bytes, in whole lines, about `most` bytes of them; and how many bytes are left."""
+
+    def plan_after(self, generation: int) -> tuple[str, int]:
+        """The text of the newest plan and its generation, where that is a later one; else nothing, and 0."""

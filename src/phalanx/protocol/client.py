@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from phalanx.errors import ProtocolError
-from phalanx.protocol.messages import Join, Joined, Orders, Poll, Report, Taken, decode, encode
+from phalanx.protocol.messages import Copied, Copy, Join, Joined, Orders, Poll, Report, Taken, decode, encode
 from phalanx.protocol.signing import NONCE, RefusedError, RunKey, check_answer, sign_request
 from phalanx.protocol.transport import Answer, LeadSilentError, Transport
 
@@ -54,6 +54,10 @@ class LeadClient:
     async def report(self, message: Report) -> Taken:
         """Hand over events. Safe to repeat."""
         return await self._call("/v1/events", message, Taken)
+
+    async def copy(self, message: Copy) -> Copied:
+        """The next piece of the records; empty after `wait` seconds without news."""
+        return await self._call("/v1/records", message, Copied)
 
     async def _call(self, path: str, message: Any, kind: type[T]) -> T:
         body = encode(message)

@@ -3,6 +3,7 @@
 POST /v1/join     Join    → Joined    once an agent and epoch: a new lead is told again who there is
 POST /v1/orders   Poll    → Orders    long poll: answered when there is an order, or empty after `wait`
 POST /v1/events   Report  → Taken     as things happen; the agent keeps them until they are taken
+POST /v1/records  Copy    → Copied    long poll of those who may lead next, where hosts share no folder: the records
 """
 
 from __future__ import annotations
@@ -92,8 +93,6 @@ class Order:
     check: Checklist | None = None
     #: prepare: seconds without a sign of life, or without a step, before the agent says so.
     patience: float = 5.0
-    #: prepare: as in Joined, the newest.
-    line: tuple[str, ...] = ()
     #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
@@ -131,6 +130,8 @@ class Orders:
     """In order of their numbers; empty when nothing came up."""
 
     orders: tuple[Order, ...] = ()
+    #: As in Joined, the newest.
+    line: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +154,32 @@ class Taken:
     """Everything up to and with this number is in the records."""
 
     upto: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Copy:
+    """A host that may lead next has so much of the records, and wants the rest."""
+
+    instance: str
+    host: int
+    #: Bytes of `events.jsonl`, in whole lines.
+    have: int
+    #: The generation of the plan that it has.
+    plan: int = 0
+    #: Seconds the lead may keep the request open.
+    wait: float = 3.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Copied:
+    """What follows; empty when nothing came up. The plan comes before the record that speaks of it."""
+
+    text: str = ""
+    #: `plan.json` and the generation that it is of, where it is newer.
+    plan: str = ""
+    generation: int = 0
+    #: Whether there is no more for now.
+    all: bool = True
 
 
 def encode(message: Any) -> bytes:

@@ -101,6 +101,20 @@ def with_skipped(state: RunState, skipped: int, name: str) -> RunState:
     return dataclasses.replace(state, notes=(*state.notes, note))
 
 
+def read_lines(path: Path, after: int, most: int) -> tuple[bytes, int]:
+    """Whole lines from that byte on, about `most` bytes of them, at least one line; and how many bytes follow."""
+    try:
+        with path.open("rb") as events:
+            size = events.seek(0, os.SEEK_END)
+            events.seek(after)
+            text = events.read(most)
+            text += b"" if text.endswith(b"\n") else events.readline()
+    except FileNotFoundError:
+        return b"", 0
+    whole = text[: text.rfind(b"\n") + 1]
+    return whole, max(0, size - after - len(whole))
+
+
 def read_end(folder: RunFolder) -> RunEnded | None:
     """How the run ended, None while it has not; looks at the end of the file only."""
     try:

@@ -109,6 +109,11 @@ class EventLog:
         return 0
 
     @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return os.fstat(self._fd).st_size if self._fd >= 0 else 0
+
+    @property
     def waiting(self) -> int:
         """How many records the disk has not taken yet."""
         return len(self._backlog)

@@ -1,4 +1,4 @@
-"""Who may lead next: the lowest living hosts, whatever the order in which they came."""
+"""Whom a lead has met, and who may lead next: the lowest living hosts, whatever the order in which they came."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from hypothesis import given
 from phalanx import events as ev
 from phalanx.decide.quorum import LINE
 from phalanx.hoststate import HostState
-from phalanx.lead.line import Line
-from phalanx.lead.mailbox import Mailbox
+from phalanx.lead.roll import Roll
 from phalanx.plan.host import Host
 from phalanx.protocol.messages import VERSION, Join
+from phalanx.states import RunState
 
 
-def box(number: int, lead: str) -> Mailbox:
+def join(number: int, lead: str) -> Join:
     host = Host(id=number, name=f"n{number}", address=f"n{number}", ports=(1,))
-    join = Join(version=VERSION, run="r", instance=f"i{number}", host=host, pid=1, lead=lead)
-    return Mailbox(join, epoch=1, heard=0.0, lease=10.0)
+    return Join(version=VERSION, run="r", instance=f"i{number}", host=host, pid=1, lead=lead)
 
 
 def host(number: int, lost: str = "") -> HostState:
@@ -30,11 +29,10 @@ def host(number: int, lost: str = "") -> HostState:
     st.sets(st.integers(0, 20)),
 )
 def test_the_line_holds_the_lowest_living_hosts_that_would_lead(joined, lost):
-    line, boxes = Line(), {}
+    roll = Roll(RunState(), hosts=20, epoch=1, now=0.0)
     for number, leads in joined:
-        place = f"n{number}:1" if leads else ""
-        boxes[number] = box(number, place)
-        line.joins(number, place)
-    hosts = {number: host(number, "gone" if number in lost else "") for number in boxes}
+        roll.enter(join(number, f"n{number}:1" if leads else ""), 0.0)
+    state = RunState(hosts={number: host(number, "gone" if number in lost else "") for number, _ in joined})
     able = sorted(number for number, leads in joined if leads and number not in lost)
-    assert line.places(boxes, hosts) == tuple(f"n{number}:1" for number in able[:LINE])
+    assert roll.line(state) == tuple(f"n{number}:1" for number in able[:LINE])
+    assert sorted(roll.living(state)) == sorted(number for number, _ in joined if number not in lost)
