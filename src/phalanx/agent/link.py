@@ -72,6 +72,7 @@ class Link:
         self._repeats = Repeats()
         self._joining = asyncio.Lock()
         self._answered = clock()
+        self._heard = 0.0  # the same by the lead's clock, as its last answer says
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: How far the tasks of this host have come: rides on each poll, which comes anyway.
         self.steps: Callable[[], tuple[Steps, ...]] = tuple
@@ -108,6 +109,7 @@ class Link:
             answer = await self._retry(self._call_orders, looks=True)
             self._polling = False
             self._learn(answer.line)
+            self._heard = answer.now
             for order in answer.orders:
                 if order.epoch < self._client.epoch or order.seq <= self._after:
                     continue
@@ -130,6 +132,7 @@ class Link:
             prepared=self._prepared,
             next_ports=self._next_ports,
             steps=self.steps(),
+            heard=self._heard,
             wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )
         return await self._client.orders(poll)
@@ -189,6 +192,7 @@ class Link:
 
     def _is_joined(self, joined: Joined) -> None:
         self._joined = True
+        self._heard = joined.now
         self._lease, self._patience = joined.lease, max(self._shortest, joined.lease)
         if self._succession is not None:
             self._succession.lasts(self._patience)
@@ -203,7 +207,7 @@ class Link:
         return self._answered + self._patience - self._clock()
 
     async def _retry(self, call: Callable[[], Any], *, looks: bool) -> Any:
-        """Until it is answered. One of two calls `looks` for another lead: the next place to ask is the same for both."""
+        """Until it is answered. One call of two `looks` for another lead: both ask at the same place."""
         while True:
             epoch, begun = self._client.epoch, self._clock()
             # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.

@@ -38,7 +38,7 @@ class Copies:
         self._said.ring()
 
     async def next(self, message: Copy) -> Copied:
-        """What follows what that host has; waits for something to come up. Raises RefusedError once there is no more."""
+        """What follows what that host has, as soon as there is something. Raises RefusedError once the lead ends."""
         self._have[message.host] = message.have
         self._asked.ring()
         try:

@@ -141,7 +141,7 @@ class Lead:
     async def orders(self, message: Poll) -> Orders:
         """Orders after the number the agent has; waits for one to come up."""
         mailbox = self._box(message)
-        mailbox.polled(message.steps, self._clock())
+        mailbox.polled(message, self._clock())
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
@@ -149,7 +149,7 @@ class Lead:
         if mailbox.left:
             self._changed.set()
         await self.settle()
-        return Orders(orders=found, line=self.roll.line(self.state))
+        return Orders(orders=found, line=self.roll.line(self.state), now=self._clock())
 
     async def settle(self) -> None:
         """What an answer rests on is written before it goes out, and copied: a lead that takes over knows as much.

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 
 from phalanx.plan.host import Host
-from phalanx.protocol.messages import Join, Order, Steps
+from phalanx.protocol.messages import Join, Order, Poll, Steps
 
 
 class Mailbox:
@@ -26,6 +26,7 @@ class Mailbox:
         #: What its last poll said of its tasks, and when that was.
         self.steps: tuple[Steps, ...] = ()
         self.asked = heard
+        self.follows = heard  # when it surely took this lead for the one that rules
         self._came = asyncio.Event()
 
     @property
@@ -37,10 +38,11 @@ class Mailbox:
         """The agent has spoken."""
         self._deadline = now + self._lease
 
-    def polled(self, steps: tuple[Steps, ...], now: float) -> None:
-        """The agent asks for orders, and says how far its tasks are."""
+    def polled(self, message: Poll, now: float) -> None:
+        """The agent asks for orders, says how far its tasks are, and which answer it has had."""
         self.heard(now)
-        self.steps, self.asked = steps, now
+        self.steps, self.asked = message.steps, now
+        self.follows = max(self.follows, message.heard)
         self._came.set()
 
     async def nudge(self) -> None:

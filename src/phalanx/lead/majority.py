@@ -21,14 +21,15 @@ class Majority:
     def there(self, roll: Roll, state: RunState, now: float) -> bool:
         """Whether this lead may decide now.
 
-        A host counts while its last question is recent: with as much patience as it takes to give one up, a lead that
-        is cut off from most of them would give them up one by one, and have all of the rest behind it.
+        A host counts while the last answer that it is known to have had is recent: with as much patience as it takes
+        to give one up, a lead that is cut off from most of them would give them up one by one, and have all of the rest
+        behind it.
         """
         if not self._needed:
             return True
         living = sorted(host.id for host in state.hosts.values() if host.living)
         near = recently(roll.lease.seconds)
-        heard = {host for host in living if host in roll.boxes and now - roll.boxes[host].asked <= near}
+        heard = {host for host in living if host in roll.boxes and now - roll.boxes[host].follows <= near}
         if not living or gives_orders(heard=len(heard), of=len(living), lowest=living[0] in heard):
             self._alone = None
             return True

@@ -121,6 +121,9 @@ class Poll:
     next_ports: tuple[int, ...] = ()
     #: Seconds the lead may keep the request open.
     wait: float = 3.0
+    #: `now` of the answer that this agent has had last from this lead: then it was following, whatever has happened
+    #: since. A question may lie in the kernel's queue for as long as the lead is frozen.
+    heard: float = 0.0
     #: Of the tasks that run here, as far as they are known: for people who ask, and not for the records.
     steps: tuple[Steps, ...] = ()
 
@@ -132,6 +135,8 @@ class Orders:
     orders: tuple[Order, ...] = ()
     #: As in Joined, the newest.
     line: tuple[str, ...] = ()
+    #: When this was said, by the lead's clock.
+    now: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
