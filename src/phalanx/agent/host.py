@@ -6,7 +6,6 @@ import asyncio
 import functools
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
+from phalanx.agent.log import say
 from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
 from phalanx.agent.preflight.checks import Preflight
@@ -49,10 +49,10 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
     try:
         return asyncio.run(_run(config, reaper, waiting, carrier))
     except PhalanxError as wrong:
-        _log(f"{wrong}")
+        say(f"{wrong}")
         return wrong.exit_code
     except OSError as wrong:
-        _log(f"the agent cannot go on: {refusal(wrong)}")
+        say(f"the agent cannot go on: {refusal(wrong)}")
         return PlaceError.exit_code
     finally:
         # Whoever waits for this agent may then take the run's folder away: nobody writes into it any more.
@@ -119,7 +119,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     except* (LeadGoneError, RefusedError, HostBrokenError) as group:
         disowned = str(group.exceptions[0])
     if disowned:
-        _log(f"{disowned}; ending this host's tasks")
+        say(f"{disowned}; ending this host's tasks")
         await tasks.end_all()
     tasks.close()
     holder.release_all()
@@ -156,7 +156,7 @@ class _Ports:
         try:
             self._following = self._holder.hold(self._count)
         except PhalanxError as wrong:
-            _log(f"no ports for generation {generation + 1}: {wrong}")
+            say(f"no ports for generation {generation + 1}: {wrong}")
             self._following = ()
         return self._following
 
@@ -175,8 +175,3 @@ def _watch_launcher(link: Link) -> None:
 
 def _range(ports: list[int] | None) -> tuple[int, int] | None:
     return None if ports is None else (ports[0], ports[1])
-
-
-def _log(line: str) -> None:
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stderr.flush()
