@@ -7,6 +7,7 @@ import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from phalanx.decide.hang import stacks_due
 from phalanx.decide.health import patience
 from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
@@ -45,8 +46,11 @@ class Briefs:
         """By host: its tasks, the cluster text once, what to look at before they start, the `line` of who may lead."""
         return {host: dataclasses.replace(order, line=line) for host, order in self._orders.items()}
 
-    def again(self, host: int, state: RunState, *, line: tuple[str, ...]) -> list[Order]:
-        """For an agent that an earlier lead has briefed: the same, and what its tasks were told to end with since."""
+    def again(self, host: int, state: RunState, now: float, *, line: tuple[str, ...]) -> list[Order]:
+        """For an agent that an earlier lead has briefed: the same, and what its tasks have not done of their orders.
+
+        To end, one order for each grace; and to write the stacks that are still waited for.
+        """
         order = self._orders.get(host)
         if order is None:
             return []
@@ -58,7 +62,9 @@ class Briefs:
             Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
             for grace, ids in told.items()
         ]
-        return [dataclasses.replace(order, line=line), *stops]
+        asked = state.stacks.tasks if state.stacks is not None and stacks_due(state, now) is not None else ()
+        stacks = task_orders(state, "stacks", asked)
+        return [dataclasses.replace(order, line=line), *stops, *([stacks[host]] if host in stacks else [])]
 
 
 def _prepare_orders(plan: Plan, checks: Mapping[int, Checklist]) -> dict[int, Order]:

@@ -123,7 +123,7 @@ class Lead:
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            for order in self._briefed(self.plan).again(host, self.state, line=self._heirs()):
+            for order in self._briefed(self.plan).again(host, self.state, self._clock(), line=self._heirs()):
                 mailbox.put(order)
         self._changed.set()
 

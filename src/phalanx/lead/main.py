@@ -119,9 +119,9 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     finally:
         for other in others:
             other.cancel()
+        await apart(keeper.close, name="close")  # while a full disk is waited for, people can still ask for the end
         server.should_exit = True
         await serving
-        keeper.close()
 
 
 async def rule(lead: Lead, holds: Callable[[], bool]) -> None:
