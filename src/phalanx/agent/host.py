@@ -117,7 +117,8 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     try:
         await link.run()
     except* (LeadGoneError, RefusedError, HostBrokenError) as group:
-        disowned = str(group.exceptions[0])
+        wrong = group.exceptions[0]
+        disowned = f"{carrier.why}; {wrong}" if carrier.why and isinstance(wrong, LeadGoneError) else str(wrong)
     if disowned:
         say(f"{disowned}; ending this host's tasks")
         await tasks.end_all()
