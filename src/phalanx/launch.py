@@ -17,9 +17,9 @@ from types import FrameType
 from phalanx.engine.base import Started, Submission
 from phalanx.engine.local import LocalEngine
 from phalanx.errors import InputError, PhalanxError, PlaceError
-from phalanx.events import Record
+from phalanx.events import Record, RunEnded
 from phalanx.job.declare import Declared
-from phalanx.observe.follow import Follower, View
+from phalanx.observe.follow import Follower, View, full
 from phalanx.plan.outline import Outline, Secret
 from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
@@ -166,7 +166,7 @@ class _Unseen:
 def follow(launched: Launched, view: View) -> RunState:
     """Show the run until it ends. The first Ctrl-C, TERM or closing terminal stops it, the second kills it."""
     stopper = _Stopper(launched, view)
-    watch = _Watch(launched)
+    watch = _Watch(launched, stopper)
     before = {
         number: signal.signal(number, stopper)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -181,30 +181,41 @@ def follow(launched: Launched, view: View) -> RunState:
         launched.started.let_go()
 
 
+def unreported(folder: RunFolder) -> str | None:
+    """Why a run that has ended has no `report.json`, in words for people; None where it has."""
+    if folder.report.exists():
+        return None
+    why = "its disk is full" if full(folder) else "its disk took nothing"
+    return f"report.json could not be written: {why}; `phalanx report {folder.run}` tells it from the events"
+
+
 class _Watch:
     """Asked now and then while a run is followed: tells the lead of agents that have ended, and says when all have."""
 
-    def __init__(self, launched: Launched) -> None:
-        self._launched = launched
+    def __init__(self, launched: Launched, orders: _Stopper) -> None:
+        self._launched, self._orders = launched, orders
         self._told: set[int] = set()
 
-    def __call__(self) -> str | None:
+    def __call__(self) -> str | RunEnded | None:
         for host, reason in self._launched.started.lost().items():
             if host not in self._told:
                 entry = self._launched.entry
                 with contextlib.suppress(PlaceError):  # none answers now: the next one is told
                     people.lost(entry.address, entry.token, host=host, reason=reason)
                     self._told.add(host)
+        self._orders.repeat()
         broken = self._launched.started.broken()
-        return None if broken is not None and self._others_live() else broken
+        return self._else(broken) if broken is not None else None
 
-    def _others_live(self) -> bool:
-        """Whether hosts that have joined since (`phalanx join`) carry the run on."""
+    def _else(self, broken: str) -> str | RunEnded | None:
+        """Our agents are gone: what its lead says of the end, or that others carry the run on (`phalanx join`)."""
         entry = self._launched.entry
         try:
-            return any(people.state(entry.address, entry.token)["hosts"].values())
+            told = people.state(entry.address, entry.token)
         except PlaceError:
-            return False
+            return broken
+        end = people.end_of(told)
+        return end if end is not None or any(told["hosts"].values()) else broken
 
     def lead_lives(self) -> bool:
         """Whether somebody still writes how the run ends."""
@@ -216,22 +227,35 @@ class _Stopper:
 
     def __init__(self, launched: Launched, view: View) -> None:
         self._launched, self._view, self._asked = launched, view, 0
+        self._name = ""
+        self._unheard = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._asked += 1
         hard = self._asked > 1
-        name = signal.Signals(number).name
+        self._name = signal.Signals(number).name
         grace = self._launched.grace
         soft = f"stopping all tasks within {grace:g} s (again to kill them)"
-        self._view.say(f"{name}: {'killing all tasks' if hard else soft}")
-        entry = self._launched.entry
+        self._view.say(f"{self._name}: {'killing all tasks' if hard else soft}")
         try:
-            people.stop(entry.address, entry.token, hard=hard, by=f"{name} to the launcher")
+            self._order()
         except PlaceError as wrong:
-            self._view.say(f"{wrong}; killing everything of this run" if hard else str(wrong))
+            ends = "killing everything of this run" if hard else "asking until it does, or its successor"
+            self._view.say(f"{wrong}; {ends}")
             if hard:
                 self._launched.started.kill()
+
+    def repeat(self) -> None:
+        """Ask again what no lead has taken note of."""
+        if self._unheard:
+            with contextlib.suppress(PlaceError):
+                self._order()
+
+    def _order(self) -> None:
+        entry, self._unheard = self._launched.entry, True
+        people.stop(entry.address, entry.token, hard=self._asked > 1, by=f"{self._name} to the launcher")
+        self._unheard = False
 
 
 def _without_config(environ: Mapping[str, str]) -> dict[str, str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from launched import Place, processes_with, wait_for
+from leading import PATIENT
 
 pytestmark = pytest.mark.real
 
@@ -31,6 +34,16 @@ def up(here: Place, *tasks: str) -> None:
 def reaper_of(agent: int) -> int:
     children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
     return next(int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "phalanx-reaper")
+
+
+@contextlib.contextmanager
+def kept_frozen(pid: int) -> Iterator[None]:
+    """Whoever continues it, somebody stops it again at once."""
+    with subprocess.Popen(["sh", "-c", f"while kill -STOP {pid}; do :; done"], stderr=subprocess.DEVNULL) as freezer:
+        try:
+            yield
+        finally:
+            freezer.kill()
 
 
 def shell(here: Place, line: str) -> subprocess.CompletedProcess[str]:
@@ -66,12 +79,50 @@ def test_a_second_interrupt_ends_the_run_though_the_reaper_is_frozen(here):
     here.script(SLEEPER)
     launcher = here.start("run", "--workers", 2, "train.py")
     up(here, "worker:0", "worker:1")
-    os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGSTOP)
-    launcher.send_signal(signal.SIGINT)
-    here.event("stop-ordered")
-    launcher.send_signal(signal.SIGINT)
-    launcher.communicate(timeout=20)
+    with kept_frozen(reaper_of(here.event("host-joined")["agent_pid"])):
+        launcher.send_signal(signal.SIGINT)
+        here.event("stop-ordered")
+        launcher.send_signal(signal.SIGINT)
+        launcher.communicate(timeout=20)
     assert launcher.returncode in (3, 4)
+
+
+def test_a_frozen_reaper_is_continued_and_the_run_ends_well(here):
+    here.script(PATIENT)
+    launcher = here.start("run", "--workers", 2, "train.py")
+    here.event("task-started", 2)
+    os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGSTOP)
+    (here.folder / "end").touch()
+    out, err = launcher.communicate(timeout=5)
+    assert launcher.returncode == 0, out + err
+    [note] = here.events("noted")
+    assert "stopped by a signal (state T), and is continued" in note["message"]
+    here.gone(within=3)
+
+
+def test_a_worker_that_fails_while_the_reaper_is_frozen_is_the_culprit_within_seconds(here):
+    here.script(PATIENT)
+    launcher = here.start("run", "--workers", 2, "--max-restarts", 0, "train.py")
+    here.event("task-started", 2)
+    os.kill(reaper_of(here.event("host-joined")["agent_pid"]), signal.SIGSTOP)
+    (here.folder / "fail").touch()
+    out, err = launcher.communicate(timeout=8)
+    assert launcher.returncode == 1, out + err
+    assert here.report()["culprit"] == "worker:1"
+    here.gone(within=3)
+
+
+def test_a_reaper_that_is_kept_frozen_costs_its_host_and_is_named_as_the_cause(here):
+    here.script(SLEEPER)
+    launcher = here.start("run", "--max-restarts", 0, "--workers", 2, "train.py")
+    up(here, "worker:0", "worker:1")
+    with kept_frozen(reaper_of(here.event("host-joined")["agent_pid"])):
+        out, err = launcher.communicate(timeout=30)
+    assert launcher.returncode == 3, out + err
+    assert "was found stopped by a signal 6 times within 60 s" in here.report()["cause"]
+    [lost] = here.events("host-lost")
+    assert "reaper" in lost["reason"]
+    here.gone(within=3)
 
 
 def test_an_agent_that_dies_before_it_joins_is_told_at_once(here):

@@ -160,6 +160,62 @@ def test_the_verbs_find_a_lead_on_another_host_and_the_old_one_thaws_to_no_avail
     here.gone(within=5)
 
 
+@pytest.mark.timeout(120)
+def test_a_run_whose_lead_is_frozen_is_stopped_by_its_successor(here):
+    here.script(PATIENT)
+    name = here.call("run", "--workers", 2, "--detach", "train.py").stdout.strip()
+    here.event("task-started", 2)
+    os.kill(lead_of(here), signal.SIGSTOP)
+    done = here.call("stop", name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "its successor is awaited" in done.stderr
+    assert "has ended: stopped" in done.stdout
+    assert [event["epoch"] for event in here.events("stop-requested")] == [2]
+    whole(here)
+    here.gone(within=5)
+
+
+@pytest.mark.timeout(120)
+def test_a_run_whose_first_host_has_just_been_lost_is_stopped_by_the_next_one(here):
+    here.script(PATIENT)
+    name = here.call("run", "--workers", 2, "--hosts", 2, "--min-workers", 1, "--detach", "train.py").stdout.strip()
+    here.event("task-started", 2)
+    for pid in (agent_of(here, 0), lead_of(here)):
+        os.kill(pid, signal.SIGKILL)
+    done = here.call("stop", name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert here.report()["result"] == "stopped"
+    here.gone(within=5)
+
+
+@pytest.mark.timeout(120)
+def test_the_other_verbs_wait_for_the_successor_of_a_frozen_lead_too(here):
+    here.script(PATIENT)
+    launcher = here.start("run", "--workers", 1, "--max-workers", 2, "train.py")
+    here.event("task-started")
+    os.kill(lead_of(here), signal.SIGSTOP)
+    verbs = [here.start(*words) for words in (("scale", "last", 1), ("stacks", "last", "worker:0"))]
+    for verb in verbs:
+        out, err = verb.communicate(timeout=60)
+        assert verb.returncode == 0, out + err
+        assert "its successor is awaited" in err
+    assert [event["workers"] for event in here.events("scale-requested")] == [1]
+    ends_well(here, launcher)
+
+
+@pytest.mark.timeout(120)
+def test_an_interrupt_that_a_frozen_lead_has_not_heard_is_told_to_its_successor(here):
+    here.script(PATIENT)
+    launcher = here.start("run", "--workers", 2, "train.py")
+    here.event("task-started", 2)
+    os.kill(lead_of(here), signal.SIGSTOP)
+    launcher.send_signal(signal.SIGINT)
+    out, err = launcher.communicate(timeout=60)
+    assert launcher.returncode == 4, out + err
+    assert "asking until it does, or its successor" in out
+    here.gone(within=5)
+
+
 @pytest.mark.tensorflow
 @pytest.mark.timeout(240)
 def test_a_training_that_loses_its_first_host_and_lead_shrinks_and_goes_on_from_its_checkpoint(here):

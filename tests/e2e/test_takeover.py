@@ -82,7 +82,29 @@ def test_a_lead_that_dies_again_and_again_is_given_up_and_the_hosts_end_their_ta
     os.kill(lead_of(here), signal.SIGKILL)
     out, err = launcher.communicate(timeout=60)
     assert launcher.returncode == 3, out + err
-    assert "given up" in out + err
+    told = here.call("report").stdout
+    for words in (out, told):
+        assert "the lead has died 6 times within" in words
+        assert "the last time by SIGKILL (killed from outside, or for want of memory: see dmesg)" in words
+        assert "given up after" in words
+        assert "start it again" in words
+    here.gone(within=3)
+
+
+def test_a_lead_that_cannot_live_is_given_up_with_its_last_line(here):
+    here.script(PATIENT)
+    launcher = here.start("run", "--workers", 2, "train.py")
+    here.event("task-started", 2)
+    claim = here.run_folder() / "lead.json"
+    claim.unlink()
+    claim.mkdir()
+    os.kill(lead_of(here), signal.SIGKILL)
+    out, err = launcher.communicate(timeout=60)
+    assert launcher.returncode == 3, out + err
+    for words in (out, here.call("report").stdout):
+        assert "the lead has died 6 times within" in words
+        assert "with exit code 1 (phalanx.errors.PlaceError:" in words
+        assert "lead.json cannot be written: Is a directory)" in words
     here.gone(within=3)
 
 

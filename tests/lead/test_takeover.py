@@ -189,6 +189,20 @@ async def test_a_stop_that_was_asked_of_the_dead_lead_is_carried_out_by_the_next
     whole(world)
 
 
+async def test_stacks_that_were_asked_of_the_dead_lead_are_asked_for_by_the_next():
+    world = World(outline(workers=2, hosts=2))
+    world.start()
+    await world.until(running)
+    world.lead.order_stacks(tuple(world.lead.state.tasks), by="a person")
+    world.lead_dies()
+    ended = world.takes_over()
+    await world.until(lambda _: all("stacks" in [order.kind for order in agent.orders] for agent in world.agents))
+    for name in ("worker:0", "worker:1"):
+        world.exit(name)
+    assert (await ended).phase is RunPhase.SUCCEEDED
+    whole(world)
+
+
 async def test_a_host_that_does_not_come_back_to_the_new_lead_is_lost_when_its_lease_ends():
     world = World(outline(workers=2, hosts=2))
     world.start()

@@ -15,10 +15,12 @@ import pytest
 
 import phalanx
 from builders import DAWN, history
+from disks import disk, fill
 from phalanx import events as ev
 from phalanx.lead.keeper import Keeper
 from phalanx.records import scribe
 from phalanx.records.folder import RunFolder
+from phalanx.records.leadfile import Rule, read_rule
 from phalanx.records.reader import Tail
 from phalanx.states import RunState
 
@@ -55,15 +57,19 @@ def read(folder: RunFolder) -> tuple[list[ev.Record], int]:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own with room for 64 KiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"a disk of its own takes root, and a kernel that lets it mount: {made.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
+    with disk(tmp_path, "64k") as place:
+        yield place
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[tuple[RunFolder, Keeper]]:
+    """A run on a disk of its own, of which others have taken the last byte since it began."""
+    with disk(tmp_path, "1m") as place:
+        keeper = Keeper(place)
+        keeper.append(noted(1))
+        lasting(lambda: keeper._writing.waiting == 0)
+        fill(place)
+        yield RunFolder(place), keeper
 
 
 def lasting(true: Callable[[], bool], within: float = 10.0) -> None:
@@ -96,6 +102,59 @@ def test_a_disk_that_fills_up_and_gets_room_again_has_every_record_and_a_note(
     assert skipped == 0
     assert "were written late, 0 are lost" in records[-1].event.message
     assert folder.report.exists()
+
+
+def ended(number: int) -> ev.Record:
+    return ev.Record(
+        seq=number, epoch=1, event=ev.RunEnded(time=DAWN + number, outcome="succeeded", exit_code=0, cause="well done")
+    )
+
+
+def test_others_who_fill_the_disk_leave_the_records_their_room(filled: tuple[RunFolder, Keeper]):
+    folder, keeper = filled
+    for number in range(2, 401):
+        keeper.append(noted(number))
+    keeper.append(ended(401))
+    lasting(lambda: keeper._writing.waiting == 0)
+    records, skipped = read(folder)
+    assert [record.seq for record in records] == [*range(1, 402)]
+    assert skipped == 0
+    keeper.close()
+    assert folder.events.stat().st_blocks * 512 < folder.events.stat().st_size + 4096 * 2
+
+
+def test_a_run_whose_disk_stays_full_for_long_has_its_end_and_says_what_is_missing(
+    filled: tuple[RunFolder, Keeper], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(scribe, "SHORT", 0.2)
+    folder, keeper = filled
+    last = 4000
+    for number in range(2, last):
+        keeper.append(noted(number))
+    keeper.append(ended(last))
+    lasting(lambda: keeper._writing._log.waiting > 0)
+    keeper.close()
+    (*whole, gap, end), skipped = read(folder)
+    assert [record.seq for record in whole] == [*range(1, len(whole) + 1)]
+    assert skipped == 0
+    assert (gap.seq, end) == (len(whole), ended(last))
+    assert f"{last - len(whole) - 1} are lost" in gap.event.message
+
+
+def test_a_lead_that_dies_while_the_disk_is_full_has_a_successor_that_finds_room_for_its_word(
+    filled: tuple[RunFolder, Keeper],
+):
+    folder, keeper = filled
+    keeper.append(noted(2))
+    lasting(lambda: keeper._writing.waiting == 0)
+    keeper._log.close()  # the kernel, when its process is killed
+    later = Keeper(folder.path, epoch=2)
+    assert later.epoch == 2
+    assert not keeper.holds()
+    assert read_rule(folder) == Rule(epoch=2, address="", pid=os.getpid())
+    later.append(ended(3))
+    later.close()
+    assert [record.seq for record in read(folder)[0]] == [1, 2, 3]
 
 
 def test_a_disk_that_turns_read_only_is_waited_for(small_disk: Path, monkeypatch: pytest.MonkeyPatch):

@@ -23,6 +23,7 @@ PARTS = (
     "hostlist",
     "process",
     "apart",
+    "patient",
     "runtime",
     "redact",
     "metrics",

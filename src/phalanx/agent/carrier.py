@@ -27,6 +27,9 @@ TRIES, WITHIN = 5, 60.0
 #: It has written how the run ended; it was deposed by the lead of another host.
 _NO_SUCCESSOR = (0, 5)
 
+#: Our own log, which the lead writes into as well, and how many bytes of its end are looked at.
+_LOG, _WORDS = 2, 16384
+
 #: Where the new process finds its configuration, its listening socket, and the pipe whose end is its life.
 _CONFIG, _LISTEN, _LIFE = 3, 4, 5
 
@@ -50,11 +53,13 @@ class Carrier:
         os.set_inheritable(self._listen, False)  # noqa: FBT003 - it takes no name
         host, port = self._socket.getsockname()[:2]
         self.address = join_host_port(host, port)
-        self.spent = False
+        #: Why it starts no lead any more; empty while it would.
+        self.why = ""
         self._epoch = self._about.get("epoch", 1)
         self._pid: int | None = None
         self._life = -1
         self._begun = 0.0
+        self._words = 0  # where in our log the words of this lead begin
         self._deaths: list[float] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -63,10 +68,16 @@ class Carrier:
         """Whether a lead of ours lives."""
         return self._pid is not None
 
+    @property
+    def spent(self) -> bool:
+        """Whether it will start no lead any more."""
+        return bool(self.why)
+
     def start(self) -> None:
         """Start a lead of the next epoch, in a session of its own. Raises OSError."""
         read, write = os.pipe()
         self._life, life = os.pipe()
+        self._words = os.fstat(_LOG).st_size
         given = {_CONFIG: read, _LISTEN: self._listen, _LIFE: life}
         # Away from the target numbers first, so that one dup2 cannot close what the next needs.
         high = {number: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for number, fd in given.items()}
@@ -134,16 +145,18 @@ class Carrier:
         code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         self._pid = None
         if code in _NO_SUCCESSOR:
-            self._leave()
+            self._leave("the lead has ended")
             return
-        how = f"exit code {code}" if code > 0 else signal.Signals(-code).name
+        how = f"with exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
         now = self._clock()
         self._deaths = [then for then in self._deaths if then > now - WITHIN] + [now]
         if len(self._deaths) > TRIES:
-            self._say(f"the lead has ended with {how}, for the {len(self._deaths)}th time: it has no successor")
-            self._leave()
+            within = max(now - self._deaths[0], 1.0)
+            often = f"the lead has died {len(self._deaths)} times within {within:.0f} s, the last time {how}"
+            self._leave(f"{often}{_hint(code, said_since(self._words))}")
+            self._say(f"{self.why}; it has no successor here")
             return
-        self._say(f"the lead has ended with {how}; the one of epoch {self._epoch} takes over")
+        self._say(f"the lead has ended {how}; the one of epoch {self._epoch} takes over")
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -151,15 +164,33 @@ class Carrier:
         try:
             self.start()
         except OSError as wrong:
-            self._say(f"no lead can be started: {wrong.strerror}")
-            self._leave()
+            self._leave(f"no lead can be started: {wrong.strerror}")
+            self._say(self.why)
             return
         self._loop.add_reader(self._life, self._ended)
 
-    def _leave(self) -> None:
+    def _leave(self, why: str) -> None:
         """Whoever asks now is told by the kernel that nobody is there."""
-        self.spent = True
+        self.why = why
         self._socket.close()
+
+
+def said_since(start: int, log: int = _LOG) -> str:
+    """The last line of a log from byte `start` on; empty where there is none, or no file."""
+    try:
+        with open(f"/proc/self/fd/{log}", "rb") as file:  # noqa: PTH123 - no pathlib before the standbys are off
+            file.seek(max(start, file.seek(0, os.SEEK_END) - _WORDS))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _hint(code: int, said: str) -> str:
+    """What a lead died of: its last line, or where to look."""
+    if said:
+        return f" ({said})"
+    return " (killed from outside, or for want of memory: see dmesg)" if code == -signal.SIGKILL else ""
 
 
 def _bound(address: str) -> socket.socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -243,19 +244,33 @@ class Reaper:
         select.select([self._channel.fileno()], [], [], timeout)
         return self._read()
 
+    def destroy(self) -> None:
+        """End a reaper that is of no use any more, and its children with it; Lost says so, where events are read."""
+        if not self.lost and not self._closed:
+            tree.send(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
-        """Have the reaper kill everything and leave; returns when it has, at most 5 s later. Idempotent."""
+        """Have the reaper kill everything and leave; returns when it has, at most 5 s later. Idempotent.
+
+        One that is stopped is continued for that; one that stays so is killed, and its children with it.
+        """
         if self._closed:
             return
         self._closed = True
         self._detach()
         self._channel.close()
-        for child in self._children.values():
-            child.alive, child.gone = False, True
-        self._children.clear()
+        kept = not self._leaves(signal.SIGCONT) and tree.state(self.pid) == "T"
+        if kept:
+            self._leaves(signal.SIGKILL)
+        self._bury(sweeping=kept)
+
+    def _leaves(self, number: int) -> bool:
+        """Whether it does within its patience, while it gets that signal again and again."""
         deadline = time.monotonic() + _PATIENCE
-        while not self._reaped() and time.monotonic() < deadline:
+        while not (gone := self._reaped()) and time.monotonic() < deadline:
+            tree.send(self.pid, number)
             time.sleep(0.002)
+        return gone
 
     def _send(self, request: Message, files: tuple[int, ...] = ()) -> bool:
         if self.lost or self._closed:
@@ -291,12 +306,17 @@ class Reaper:
         self.lost = True
         self._detach()
         self._reaped()
+        return Lost(children=self._bury(sweeping=True), time=time.time())
+
+    def _bury(self, *, sweeping: bool) -> tuple[str, ...]:
+        """Nothing is heard of the children any more; returns who was left. `sweeping`: and kills those."""
         left = list(self._children.values())
         self._children.clear()
-        sweep([child.marker for child in left], {child.pid for child in left if child.pid})
+        if sweeping:
+            sweep([child.marker for child in left], {child.pid for child in left if child.pid})
         for child in left:
             child.alive, child.gone = False, True
-        return Lost(children=tuple(child.id for child in left), time=time.time())
+        return tuple(child.id for child in left)
 
     def _detach(self) -> None:
         if self._loop is not None and not self._loop.is_closed():

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
+from phalanx.agent.log import say
 from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
 from phalanx.agent.preflight.checks import Preflight
@@ -51,10 +51,10 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
     try:
         return asyncio.run(_run(config, reaper, waiting, carrier))
     except PhalanxError as wrong:
-        _log(f"{wrong}")
+        say(f"{wrong}")
         return wrong.exit_code
     except OSError as wrong:
-        _log(f"the agent cannot go on: {refusal(wrong)}")
+        say(f"the agent cannot go on: {refusal(wrong)}")
         return PlaceError.exit_code
     finally:
         # Whoever waits for this agent may then take the run's folder away: nobody writes into it any more.
@@ -123,11 +123,12 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     try:
         await link.run()
     except* (LeadGoneError, RefusedError, HostBrokenError) as group:
-        disowned = str(group.exceptions[0])
+        wrong = group.exceptions[0]
+        disowned = f"{carrier.why}; {wrong}" if carrier.why and isinstance(wrong, LeadGoneError) else str(wrong)
     if copying is not None:
         copying.cancel()
     if disowned:
-        _log(f"{disowned}; ending this host's tasks")
+        say(f"{disowned}; ending this host's tasks")
         await tasks.end_all()
     tasks.close()
     holder.release_all()
@@ -164,7 +165,7 @@ class _Ports:
         try:
             self._following = self._holder.hold(self._count)
         except PhalanxError as wrong:
-            _log(f"no ports for generation {generation + 1}: {wrong}")
+            say(f"no ports for generation {generation + 1}: {wrong}")
             self._following = ()
         return self._following
 
@@ -183,8 +184,3 @@ def _watch_launcher(link: Link) -> None:
 
 def _range(ports: list[int] | None) -> tuple[int, int] | None:
     return None if ports is None else (ports[0], ports[1])
-
-
-def _log(line: str) -> None:
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stderr.flush()

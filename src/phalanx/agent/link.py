@@ -88,10 +88,12 @@ class Link:
         if self._polling:
             self._news.set()
 
-    def give_up(self, reason: str) -> None:
-        """This host cannot go on: `run` raises HostBrokenError, and the lead sees the host lost."""
-        if not self._broken.done():
-            self._broken.set_exception(HostBrokenError(reason))
+    def give_up(self, reason: str) -> bool:
+        """This host cannot go on: `run` raises HostBrokenError once all is said. False where it was given up before."""
+        if self._broken.done():
+            return False
+        self._broken.set_exception(HostBrokenError(reason))
+        return True
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""

@@ -14,7 +14,9 @@ from typing import Any
 
 from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import fork_reaper
+from phalanx.agent.log import say
 from phalanx.agent.prestart import prestart, refusal
+from phalanx.patient import patient_stderr
 
 #: The launcher ended before it had said what to do, or the operating system refused what it wants.
 _PLACE_FAILED = 3
@@ -22,6 +24,7 @@ _PLACE_FAILED = 3
 
 def main() -> int:
     """Run one host's agent to its end: 0 when the lead dismissed it, 3 when the lead was lost."""
+    patient_stderr()  # the agent's log lies on the run's disk, which may be full
     line = _first_line(0)
     if not line:
         return _PLACE_FAILED
@@ -64,9 +67,3 @@ def _carry(carry: dict[str, Any]) -> Carrier:
     if carry["listen"] is not None:
         carrier.start()
     return carrier
-
-
-def say(line: str) -> None:
-    """One line of this agent's own log."""
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stderr.flush()

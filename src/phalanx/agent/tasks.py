@@ -20,6 +20,8 @@ from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
 from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
+from phalanx.agent.sentry import LOOK as GLANCE
+from phalanx.agent.sentry import Roused, Sentry, Spent
 from phalanx.agent.stacks import write_stacks
 from phalanx.agent.watch import Watch
 from phalanx.errors import PhalanxError
@@ -80,6 +82,18 @@ class Tasks:
         self._link = link
         link.steps = self._progress.steps
         self._reaper.attach(asyncio.get_running_loop(), self._on_child)
+        self._spawn(self._guard(Sentry(self._reaper.pid)))
+
+    async def _guard(self, sentry: Sentry) -> None:
+        """Without the reaper no end of a task is heard of."""
+        while not self._reaper.lost:
+            await asyncio.sleep(GLANCE)
+            match sentry.look():
+                case Roused(message):
+                    self._said.say(ev.Noted(time=time.time(), message=message, host=self._host))
+                case Spent(reason):
+                    self._give_up(time.time(), reason)
+                    self._reaper.destroy()
 
     def obey(self, order: Order) -> None:
         """Carry out one order of the lead."""
@@ -371,8 +385,8 @@ class Tasks:
 
     def _give_up(self, when: float, reason: str) -> None:
         """This host cannot go on: the lead hears why, and this agent leaves."""
-        self._said.say(ev.HostLost(time=when, host=self._host, reason=reason))
-        self._said.give_up(reason)
+        if self._said.give_up(reason):
+            self._said.say(ev.HostLost(time=when, host=self._host, reason=reason))
 
     def _tell(self, running: Running, kind: Callable[..., ev.TaskEvent], when: float, **more: Any) -> None:
         """Say what happened to one attempt, with all that tells it from any other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from phalanx.audience import audience
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
 from phalanx.errors import PhalanxError
@@ -11,6 +12,10 @@ from phalanx.protocol import people
 def scale(fault: Fault, where: Whereabouts) -> None:
     """Ask the lead for so many workers."""
     try:
-        people.scale(where.entry.address, where.entry.token, workers=int(fault.value or 0), by="phalanx chaos")
+        audience(
+            where.entry,
+            lambda address, token: people.scale(address, token, workers=int(fault.value or 0), by="phalanx chaos"),
+            say=lambda _: None,
+        )
     except PhalanxError as wrong:
         raise CannotError(str(wrong), hint=wrong.hint) from wrong

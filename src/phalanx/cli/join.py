@@ -10,8 +10,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from phalanx.audience import audience
 from phalanx.cli import which
-from phalanx.cli.asker import asker
+from phalanx.cli.asker import asker, patiently
 from phalanx.cli.values import whole
 from phalanx.decide.elastic import living_hosts, workers
 from phalanx.errors import InputError, PlaceError
@@ -47,14 +48,14 @@ def join(
         raise InputError(f"{entry.run} has all the hosts that it can use", hint=hint)
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
-    known = people.state(entry.address, entry.token)["hosts"]
+    known = audience(entry, people.state, say=patiently)["hosts"]
     number = _number(known) if host is None else host
     if known.get(str(number)):
         raise InputError(f"host {number} of {entry.run} has an agent already", hint="leave --host out")
     agent = start(entry, host=number, environ=os.environ)
     try:
         deadline = time.monotonic() + _PATIENCE
-        while people.state(entry.address, entry.token)["hosts"].get(str(number)) != agent.pid:
+        while audience(entry, people.state, say=patiently)["hosts"].get(str(number)) != agent.pid:
             if agent.poll() is not None or time.monotonic() > deadline:
                 raise PlaceError(f"host {number} could not join", hint=f"see {entry.files.agent_log(number)}")
             time.sleep(_LOOK)
@@ -72,7 +73,8 @@ def _take_away(entry: Entry, host: int, agent: subprocess.Popen[bytes]) -> int:
     """The run stops where it can and lets the agent go; a second Ctrl-C does not wait for that."""
     sys.stderr.write(f"\nphalanx: host {host} leaves {entry.run} once it has stopped (again to leave at once)\n")
     try:
-        people.withdraw(entry.address, entry.token, host=host, by=asker("join"))
+        by = asker("join")
+        audience(entry, lambda address, token: people.withdraw(address, token, host=host, by=by), say=patiently)
         return agent.wait()
     except (PlaceError, KeyboardInterrupt):
         return 0

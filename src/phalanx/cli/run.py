@@ -48,12 +48,13 @@ def run(
     """
     from phalanx.job.declare import declare  # noqa: PLC0415 - pydantic and YAML, not for --help
     from phalanx.job.show import note_line  # noqa: PLC0415 - as above
-    from phalanx.launch import follow, launch, settled  # noqa: PLC0415 - as above
+    from phalanx.launch import follow, launch, settled, unreported  # noqa: PLC0415 - as above
     from phalanx.observe.outlet import guarded  # noqa: PLC0415 - as above
     from phalanx.observe.report import render  # noqa: PLC0415 - as above
     from phalanx.observe.views import view_for  # noqa: PLC0415 - as above
     from phalanx.records.reader import read_plan  # noqa: PLC0415 - as above
     from phalanx.records.report import build_report  # noqa: PLC0415 - as above
+    from phalanx.states import RunPhase  # noqa: PLC0415 - as above
 
     declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
     for note in declared.notes:
@@ -74,6 +75,8 @@ def run(
         return 0
     footer = f"Ctrl-C stops it; logs: phalanx logs -f {name}"
     state = follow(launched, view_for(launched.folder, out, quiet=quiet, json=json, footer=footer))
+    if state.phase is not RunPhase.LOST and (missing := unreported(launched.folder)) is not None:
+        sys.stderr.write(f"phalanx: {missing}\n")
     return state.end.exit_code if state.end else 3
 
 

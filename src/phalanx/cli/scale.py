@@ -6,8 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from phalanx.audience import audience
 from phalanx.cli import which
-from phalanx.cli.asker import asker
+from phalanx.cli.asker import asker, patiently
 from phalanx.cli.values import whole
 from phalanx.decide.elastic import workers as running
 from phalanx.protocol import people
@@ -28,7 +29,8 @@ def scale(
       phalanx scale last 4
     """
     entry, state = which.going(run)
-    people.scale(entry.address, entry.token, workers=workers, by=asker("scale"))
+    by = asker("scale")
+    audience(entry, lambda address, token: people.scale(address, token, workers=workers, by=by), say=patiently)
     now = running(state.tasks)
     print(f"{entry.run}: {workers} workers asked for, {now} run now; phalanx attach {entry.run} shows the change")
     return 0

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from phalanx.audience import audience
 from phalanx.cli import which
+from phalanx.cli.asker import patiently
 from phalanx.errors import InputError, PlaceError
 from phalanx.events import StacksWritten
 from phalanx.observe.standing import standing
@@ -39,7 +41,10 @@ def stacks(
     if state.phase.terminal:
         raise InputError(f"{entry.run} has ended: nothing of it runs", hint=f"phalanx report {entry.run}")
     wanted = which.known(tasks, state, entry) if tasks else ()
-    asked = people.stacks(entry.address, entry.token, tasks=[str(task) for task in wanted], by="phalanx stacks")
+    named = [str(task) for task in wanted]
+    asked = audience(
+        entry, lambda address, token: people.stacks(address, token, tasks=named, by="phalanx stacks"), say=patiently
+    )
     missing = [str(task) for task in asked["tasks"]]
     if not missing:
         raise InputError("none of these tasks runs", hint=f"phalanx ps {entry.run}")

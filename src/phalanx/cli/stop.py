@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from phalanx.audience import audience, leads
 from phalanx.cli import which
-from phalanx.cli.asker import asker
+from phalanx.cli.asker import asker, patiently
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
-from phalanx.events import Record, StopOrdered, TaskExited
-from phalanx.observe.follow import Follower
-from phalanx.observe.standing import ASK, broken_after, leads, standing
+from phalanx.events import Record, RunEnded, StopOrdered, StopRequested, TaskExited
+from phalanx.observe.follow import Broken, Follower
+from phalanx.observe.standing import ASK, broken_after, standing
 from phalanx.observe.words import NAMED, describe
 from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
@@ -34,8 +36,8 @@ def stop(
 ) -> int:
     """End a run: every task gets TERM, a grace to save in, and KILL.
 
-    Without RUN: the only one that goes on. A run that has ended already is no mistake. Exits 0 once it has ended,
-    3 where its lead does not answer.
+    Without RUN: the only one that goes on. A run that has ended already is no mistake. Where its lead does not answer,
+    its successor is waited for. Exits 0 once the run has ended, 3 where nobody leads it.
 
     Examples:
       phalanx stop
@@ -52,7 +54,7 @@ def stop(
     if not entry.lead:
         raise PlaceError(f"{entry.run} is not in this user's index: nobody here knows where its lead is")
     try:
-        people.stop(entry.address, entry.token, hard=now, by=asker("stop"))
+        audience(entry, _order(hard=now), say=patiently)
     except PlaceError as wrong:
         return _unanswered(entry, wrong)
     if not wait:
@@ -60,7 +62,7 @@ def stop(
         return 0
     view = _Endings(before)
     try:
-        state = Follower(entry.files, view, broken=broken_after(entry), ask=ASK).run()
+        state = Follower(entry.files, view, broken=_insisting(entry, view, hard=now), ask=ASK).run()
     except KeyboardInterrupt:
         sys.stderr.write(f"\nphalanx: not waiting; {entry.run} is still being stopped (--now kills it)\n")
         return 0
@@ -68,10 +70,29 @@ def stop(
     return 3 if state.phase is RunPhase.LOST else 0
 
 
+def _order(*, hard: bool) -> Callable[[str, str], None]:
+    """The order, for any lead that is asked."""
+    return lambda address, token: people.stop(address, token, hard=hard, by=asker("stop"))
+
+
+def _insisting(entry: Entry, view: _Endings, *, hard: bool) -> Broken:
+    """As `broken_after`, and gives the order again while the records do not have it: its lead may have died with it."""
+    broken, order = broken_after(entry), _order(hard=hard)
+
+    def insist() -> str | RunEnded | None:
+        word = broken()
+        if word is None and not view.heard(hard=hard):
+            with contextlib.suppress(PlaceError):
+                order(entry.address, entry.token)
+        return word
+
+    return insist
+
+
 def _unrecorded(entry: Entry, *, now: bool, wait: bool) -> int:
     """Ends a run whose folder was deleted: its lead still listens, and is asked until it has gone."""
     try:
-        people.stop(entry.address, entry.token, hard=now, by=asker("stop"))
+        audience(entry, _order(hard=now), say=patiently)
     except PlaceError as wrong:
         if isinstance(wrong, people.LeadUnreachableError) and not leads(entry):
             raise RunNotFoundError(
@@ -98,8 +119,14 @@ class _Endings:
 
     def __init__(self, seq: int) -> None:
         self._seq = seq
+        self._stop: StopRequested | None = None
+
+    def heard(self, *, hard: bool) -> bool:
+        """Whether the records have such an order."""
+        return self._stop is not None and self._stop.hard >= hard
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
+        self._stop = state.stop
         news = [r.event for r in records if r.seq > self._seq and isinstance(r.event, TaskExited | StopOrdered)]
         ends = [event for event in news if isinstance(event, TaskExited)]
         for event in news:

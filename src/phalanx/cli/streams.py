@@ -8,6 +8,7 @@ import os
 import sys
 
 from phalanx.errors import PlaceError
+from phalanx.patient import patient_stderr
 
 #: What a print into a stream that takes nothing fails with. An error about a file that was opened names the file.
 _REFUSALS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -26,19 +27,7 @@ def settle() -> None:
     sys.stdout = sys.stdout or io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
-    encoding = sys.stderr.encoding if sys.stderr else "utf-8"
-    raw = io.BufferedWriter(_Patient(2, "w", closefd=False))
-    sys.stderr = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace", line_buffering=True)
-
-
-class _Patient(io.FileIO):
-    """Drops what the file does not take: there is nobody left to tell."""
-
-    def write(self, data: object, /) -> int:
-        try:
-            return super().write(data) or 0  # type: ignore[arg-type]  # typeshed's Buffer is of Python 3.12
-        except OSError:
-            return memoryview(data).nbytes  # type: ignore[arg-type]  # as above
+    patient_stderr()
 
 
 def is_refusal(wrong: OSError) -> bool:

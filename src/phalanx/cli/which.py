@@ -10,9 +10,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from phalanx.audience import leads
 from phalanx.errors import InputError, RunNotFoundError
 from phalanx.names import TaskId, training_order
-from phalanx.observe.standing import leads
 from phalanx.records.index import LAST, Entry, Index
 from phalanx.records.reader import read_state
 from phalanx.states import RunState

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from phalanx.errors import PhalanxError
+from phalanx.events import event_to_json
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.lead import Lead
 from phalanx.lead.steps import steps_now
@@ -143,6 +144,7 @@ class App:
             **self._standing(),
             "epoch": self._lead.epoch,
             "seq": state.seq,
+            "end": event_to_json(state.end) if state.end else None,
             "hosts": {str(host.id): host.joined.agent_pid if host.living else 0 for host in state.hosts.values()},
         }
 
@@ -159,7 +161,9 @@ class App:
     async def _scale(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.request_scale(_number(data, "workers"), by=_by(data))
+        workers = _number(data, "workers")
+        if workers != self._lead.state.asked:  # whoever has waited for an answer asks again
+            self._lead.request_scale(workers, by=_by(data))
         return self._standing()
 
     async def _stacks(self, request: Request, body: bytes) -> Any:
@@ -197,9 +201,13 @@ class App:
             if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._token.encode()):
                 return _plain(401, "a token is wanted: `phalanx` verbs read it from this user's index of runs")
             try:
-                return Response(json.dumps(await serve(request, body)), media_type="application/json")
+                answer = await serve(request, body)
+                await self._lead.settle()  # what was asked for outlives this lead, as far as the disk takes it
+                return Response(json.dumps(answer), media_type="application/json")
             except WireError as wrong:
                 return _plain(400, str(wrong))
+            except DeposedError as wrong:
+                return _plain(DEPOSED, str(wrong))
             except PhalanxError as wrong:
                 return _plain(409, f"{wrong}\n{wrong.hint}" if wrong.hint else str(wrong))
 

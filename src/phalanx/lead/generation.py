@@ -7,6 +7,7 @@ import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from phalanx.decide.hang import stacks_due
 from phalanx.decide.health import patience
 from phalanx.events import Event, GenerationBound, Noted, TaskPlace
 from phalanx.names import TaskId
@@ -42,8 +43,11 @@ class Briefs:
         """By host: its tasks, the cluster text once, what to look at before they start."""
         return _prepare_orders(self.plan, checklists(self.plan) if self.plan.outline.policies.preflight.on else {})
 
-    def again(self, host: int, state: RunState) -> list[Order]:
-        """For an agent that an earlier lead has briefed: the same, and what its tasks were told to end with since."""
+    def again(self, host: int, state: RunState, now: float) -> list[Order]:
+        """For an agent that an earlier lead has briefed: the same, and what its tasks have not done of their orders.
+
+        To end, one order for each grace; and to write the stacks that are still waited for.
+        """
         order = self.orders.get(host)
         if order is None:
             return []
@@ -55,7 +59,9 @@ class Briefs:
             Order(seq=0, epoch=0, kind="stop", generation=state.generation, ids=tuple(ids), grace=grace)
             for grace, ids in told.items()
         ]
-        return [order, *stops]
+        asked = state.stacks.tasks if state.stacks is not None and stacks_due(state, now) is not None else ()
+        stacks = task_orders(state, "stacks", asked)
+        return [order, *stops, *([stacks[host]] if host in stacks else [])]
 
 
 def _prepare_orders(plan: Plan, checks: Mapping[int, Checklist]) -> dict[int, Order]:

@@ -16,7 +16,6 @@ from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, task_orders
-from phalanx.lead.hostclock import on_our_clock
 from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
@@ -24,12 +23,12 @@ from phalanx.lead.majority import Majority
 from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
 from phalanx.lead.roll import Roll
+from phalanx.lead.testimony import words_of
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
 from phalanx.plan.size import check_size, resized
-from phalanx.plan.wire import WireError
 from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.records.past import Past
@@ -41,9 +40,6 @@ PATIENCE = 2.0
 
 #: Seconds between two looks for hosts that are heard again.
 _LOOK = 0.5
-
-#: What an agent may put into the records; everything else is the lead's to say.
-_FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
 
 
 class Lead:
@@ -134,7 +130,7 @@ class Lead:
         if self.state.phase.terminal:
             mailbox.put(Order(seq=0, epoch=0, kind="leave"))
         elif self.plan is not None and self.plan.generation == self.state.generation:
-            for order in self._briefed(self.plan).again(host, self.state):
+            for order in self._briefed(self.plan).again(host, self.state, self._clock()):
                 mailbox.put(order)
         self._changed.set()
 
@@ -185,12 +181,7 @@ class Lead:
         if message.events and message.first > mailbox.taken + 1:
             lost = f"{mailbox.taken + 1} to {message.first - 1}"
             self._say(ev.Noted(time=self._clock(), host=message.host, message=f"its agent's words {lost} are lost"))
-        for number, data in enumerate(message.events, start=message.first):
-            if number <= mailbox.taken:
-                continue
-            event = on_our_clock(ev.event_from_json(data), message.now, self._clock())
-            if not isinstance(event, _FROM_AGENTS) or getattr(event, "host", message.host) not in (message.host, None):
-                raise WireError(f"host {message.host} may not say {type(event).__name__}")
+        for number, event in words_of(message, taken=mailbox.taken, now=self._clock()):
             mailbox.taken = number
             if self.state.stop is None or not isinstance(event, ev.StopRequested):  # one launcher, many agents
                 self._say(event, told=(message.host, number))

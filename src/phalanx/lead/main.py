@@ -22,6 +22,7 @@ from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
 from phalanx.lead.lead import Lead
 from phalanx.names import join_host_port
+from phalanx.patient import patient_stderr
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
@@ -62,6 +63,7 @@ class LeadConfig:
 
 def main(config_fd: int, listen_fd: int) -> int:
     """Lead one run to its end; 0 once the report is written, whatever the run's own outcome; else DEPOSED."""
+    patient_stderr()  # it lies on the run's disk, which may be full
     with os.fdopen(config_fd, "rb") as pipe:
         config = decode(LeadConfig, pipe.read())
     listener = socket.socket(fileno=listen_fd)
@@ -127,9 +129,9 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     finally:
         for other in others:
             other.cancel()
+        await apart(keeper.close, name="close")  # while a full disk is waited for, people can still ask for the end
         server.should_exit = True
         await serving
-        keeper.close()
 
 
 async def rule(lead: Lead, holds: Callable[[], bool]) -> None:

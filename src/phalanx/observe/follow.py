@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from phalanx.events import Record, RunEnded
+from phalanx.events import Noted, Record, RunEnded
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import Tail, fold_on, with_skipped
-from phalanx.states import RunPhase, RunState
+from phalanx.records.report import WARNING
+from phalanx.states import RunPhase, RunState, fold
 from phalanx.taskstate import TaskPhase
 
 #: Seconds between two looks.
@@ -21,10 +22,16 @@ POLL = 0.05
 ASK = 0.5
 #: Seconds for which a lead that still answers may write the end after its agents have gone.
 ENDING = 15.0
+#: Seconds for which the end of a run may be on its way from its lead into the records.
+UNWRITTEN = 3.0
 #: What a launcher exits with where the place failed.
 _PLACE_FAILED = 3
 #: A disk with less than this many bytes takes nothing any more.
 _ROOM = 1 << 16
+
+
+#: Why nobody leads a run any more; or how its lead says that it has ended; None while it goes on.
+Broken = Callable[[], "str | RunEnded | None"]
 
 
 class View(Protocol):
@@ -51,14 +58,15 @@ class Follower:
         folder: RunFolder,
         view: View,
         *,
-        broken: Callable[[], str | None] = lambda: None,
+        broken: Broken = lambda: None,
         alive: Callable[[], bool] = lambda: False,
         poll: float = POLL,
         ask: float = ASK,
     ) -> None:
-        """`broken` says why nobody can lead the run any more, or None; it is asked every `ask` seconds at most.
+        """`broken` is asked every `ask` seconds at most.
 
-        `alive` says whether its lead answers all the same; then the end is awaited for up to `ENDING` seconds.
+        `alive` says whether a lead answers all the same; then the end is awaited for up to `ENDING` seconds.
+        An end that the lead tells of and the records do not have after `UNWRITTEN` is the end all the same.
         """
         self._folder, self._view, self._broken = folder, view, broken
         self._poll, self._every, self._alive = poll, ask, alive
@@ -66,6 +74,7 @@ class Follower:
         self._state = RunState()
         self._asked = time.monotonic()
         self._broke: float | None = None
+        self._told: tuple[float, RunEnded] | None = None
 
     def run(self) -> RunState:
         """Returns the final state once the run has ended: `LOST` where its lead is gone and wrote no end."""
@@ -79,16 +88,27 @@ class Follower:
 
     def _look(self) -> bool:
         """One look; whether it was the last."""
-        reason = self._ask()
+        word = self._ask()
         # The end may have been written before whoever wrote it went: the records are read after the question.
         records = self._tail.poll()
         self._state = fold_on(self._state, records)
-        if reason is not None and not self._state.phase.terminal and (reason := self._unless_alive(reason)):
-            self._state = lost(self._state, reason, last_sign(self._folder, self._state) or time.time())
+        if word is not None and not self._state.phase.terminal:
+            self._state = self._concluded(word)
         if self._state.phase.terminal:
             self._state = with_skipped(self._state, self._tail.skipped, self._folder.events.name)
         self._view.update(self._state, records)
         return self._state.phase.terminal
+
+    def _concluded(self, word: str | RunEnded) -> RunState:
+        """The state by a word from outside the records, where that is the last one."""
+        now = time.monotonic()
+        if isinstance(word, RunEnded):
+            self._told = self._told or (now, word)
+        if self._told is not None and (isinstance(word, str) or now - self._told[0] >= UNWRITTEN):
+            return unwritten(self._state, self._told[1], self._folder)
+        if isinstance(word, str) and (reason := self._unless_alive(word)):
+            return lost(self._state, reason, last_sign(self._folder, self._state) or time.time())
+        return self._state
 
     def _unless_alive(self, reason: str) -> str | None:
         """None while a lead that lives may still write the end."""
@@ -98,10 +118,9 @@ class Follower:
         self._broke = now if self._broke is None else self._broke
         if now - self._broke < ENDING:
             return None
-        full = "its disk is full" if _full(self._folder) else "is its disk full?"
-        return f"{reason}; the lead still answers, but has written no end into {self._folder.path} ({full})"
+        return f"{reason}; the lead still answers, but has written no end into {self._folder.path}"
 
-    def _ask(self) -> str | None:
+    def _ask(self) -> str | RunEnded | None:
         now = time.monotonic()
         if now - self._asked < self._every:
             return None
@@ -109,11 +128,24 @@ class Follower:
         return self._broken()
 
 
-def _full(folder: RunFolder) -> bool:
+def full(folder: RunFolder) -> bool:
+    """Whether the disk of the records has no room left."""
     try:
         return shutil.disk_usage(folder.path).free < _ROOM
     except OSError:
         return False
+
+
+def unwritten(state: RunState, end: RunEnded, folder: RunFolder) -> RunState:
+    """The state of a run whose lead tells how it ended, and cannot write it. Nothing of it is written down."""
+    why = "their disk is full" if full(folder) else "their disk takes nothing"
+    note = Noted(time=end.time, message=f"{WARNING}the records lack how it ended, its lead has told it: {why}")
+    tasks = {
+        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.ENDED, ended=end.time)
+        for name, task in state.tasks.items()
+    }
+    state = fold(state, Record(seq=state.seq + 1, epoch=state.epoch, event=end))
+    return dataclasses.replace(state, tasks=tasks, notes=(*state.notes, note))
 
 
 def lost(state: RunState, reason: str, now: float) -> RunState:

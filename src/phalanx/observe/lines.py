@@ -12,6 +12,7 @@ from phalanx.events import (
     Event,
     HostChecked,
     Record,
+    RunEnded,
     RunStarted,
     TaskDone,
     TaskExited,
@@ -118,13 +119,14 @@ class JsonView:
 
     def __init__(self, out: TextIO) -> None:
         """Nothing but events goes to `out`."""
-        self._out = out
+        self._out, self._ended = out, False
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
         """Write what is new."""
         del state
         for record in records:
             self._out.write(json.dumps(record.to_json(), separators=(",", ":")) + "\n")
+            self._ended = self._ended or isinstance(record.event, RunEnded)
         if records:
             self._out.flush()
 
@@ -132,8 +134,8 @@ class JsonView:
         """Events say it too."""
 
     def close(self, state: RunState) -> None:
-        """A run that was lost has no last event; its reader gets one."""
-        if state.end is not None and state.end.outcome == "lost":
+        """Where the records have no last event, its reader gets one."""
+        if state.end is not None and not self._ended:
             record = Record(seq=state.seq, epoch=state.epoch, event=state.end)
             self._out.write(json.dumps(record.to_json(), separators=(",", ":")) + "\n")
             self._out.flush()

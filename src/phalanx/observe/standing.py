@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable
 
+from phalanx.audience import standing_of_lead
 from phalanx.errors import PlaceError
-from phalanx.observe.follow import last_sign, lost
+from phalanx.events import RunEnded
+from phalanx.observe.follow import Broken, last_sign, lost, unwritten
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.lastwords import last_lines
-from phalanx.records.leadfile import last_beat
 from phalanx.records.reader import read_state
 from phalanx.redact import redact
 from phalanx.states import RunState
@@ -19,8 +18,6 @@ from phalanx.states import RunState
 #: Seconds between two questions to a lead that somebody else has started, and how many in a row it may miss.
 ASK = 2.0
 _TRIES = 2
-#: Seconds after a lead's last sign of life in which another host may take over from it.
-SUCCESSION = 25.0
 #: How many different last lines of agents are told.
 _WORDS = 2
 
@@ -28,10 +25,14 @@ _WORDS = 2
 def standing(entry: Entry) -> RunState:
     """The state now; `LOST` where no end is written and no lead answers."""
     state = read_state(entry.files)
-    if state.phase.terminal or leads(entry):
+    if state.phase.terminal or ((lead := standing_of_lead(entry)).leads and lead.end is None):
         return state
     state = read_state(entry.files)  # it may have ended between the two looks
-    return state if state.phase.terminal else lost(state, _why(entry), last_sign(entry.files, state) or entry.created)
+    if state.phase.terminal:
+        return state
+    if lead.end is not None:
+        return unwritten(state, lead.end, entry.files)
+    return lost(state, _why(entry), last_sign(entry.files, state) or entry.created)
 
 
 def counted(state: RunState, entry: Entry) -> RunState:
@@ -51,19 +52,6 @@ def counted(state: RunState, entry: Entry) -> RunState:
     return dataclasses.replace(state, tasks=tasks)
 
 
-def leads(entry: Entry) -> bool:
-    """Whether a lead answers for this run, or another host is about to take it over."""
-    return bool(entry.lead) and (people.alive(entry.address, entry.token) or _between(entry))
-
-
-def _between(entry: Entry) -> bool:
-    """Whether the last sign of a lead is so young that its successor on another host may still be on its way."""
-    beat = last_beat(entry.files)
-    if beat is None or not 0 <= time.time() - beat < SUCCESSION:
-        return False
-    return sum(host.living for host in read_state(entry.files).hosts.values()) > 1
-
-
 def silence(entry: Entry) -> str:
     """Why the run counts as lost."""
     return f"no lead answers at {entry.address}" if entry.lead else "this user's index does not know where it is led"
@@ -76,13 +64,14 @@ def _why(entry: Entry) -> str:
     return "; ".join([silence(entry), *(f"an agent's last line: {redact(line)}" for line in words)])
 
 
-def broken_after(entry: Entry) -> Callable[[], str | None]:
+def broken_after(entry: Entry) -> Broken:
     """A question for `Follower`: the lead is gone once it has failed to answer several times in a row."""
     failed = 0
 
-    def broken() -> str | None:
+    def broken() -> str | RunEnded | None:
         nonlocal failed
-        failed = 0 if leads(entry) else failed + 1
-        return _why(entry) if failed >= _TRIES else None
+        lead = standing_of_lead(entry)
+        failed = 0 if lead.leads else failed + 1
+        return _why(entry) if failed >= _TRIES else lead.end
 
     return broken

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phalanx.errors import InputError, PlaceError
+from phalanx.events import RunEnded, event_from_json
+from phalanx.plan.wire import WireError
+from phalanx.protocol.client import DEPOSED
 
 
 class LeadUnreachableError(PlaceError):
     """The lead of this run does not answer. `phalanx ps` shows whether it has ended."""
+
+
+class LeadMuteError(LeadUnreachableError):
+    """Somebody listens where the lead should be, and does not answer: it is frozen, or its successor starts."""
 
 
 def alive(address: str, token: str) -> bool:
@@ -23,11 +30,20 @@ def alive(address: str, token: str) -> bool:
 
 
 def state(address: str, token: str) -> dict[str, Any]:
-    """`{"run", "phase", "epoch", "seq", "hosts"}`; hosts by number: the pid of its agent, 0 where that is gone.
+    """`{"run", "phase", "epoch", "seq", "hosts", "end"}`; hosts by number: the pid of its agent, 0 where that is gone.
 
-    Raises LeadUnreachableError.
+    `end` is for `end_of`. Raises LeadUnreachableError.
     """
-    return _call(address, token, "GET", "/v1/run", None, timeout=5.0)
+    return _call(address, token, "GET", "/v1/run", None, timeout=3.0)
+
+
+def end_of(told: Mapping[str, Any]) -> RunEnded | None:
+    """How the run has ended by that answer of `state`; None while it goes on."""
+    try:
+        event = event_from_json(told["end"])
+    except (KeyError, WireError):  # it goes on, or an older phalanx leads it
+        return None
+    return event if isinstance(event, RunEnded) else None
 
 
 def steps(address: str, token: str) -> list[dict[str, Any]]:
@@ -80,18 +96,25 @@ def _call(address: str, token: str, method: str, path: str, data: Any, *, timeou
         connection.request(method, path, body=body, headers=headers)
         answer = connection.getresponse()
         text = answer.read()
-    except (OSError, http.client.HTTPException) as wrong:
+    except (TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as wrong:
+        raise LeadMuteError(f"the lead at {address} does not answer: {wrong}") from wrong
+    except OSError as wrong:
         raise LeadUnreachableError(f"the lead at {address} does not answer: {wrong}") from wrong
     finally:
         connection.close()
     if answer.status == http.HTTPStatus.CONFLICT:
         message, _, hint = text.decode(errors="replace").rstrip("\n").partition("\n")
         raise InputError(message, hint=hint or None)
+    if answer.status == DEPOSED:
+        raise LeadMuteError(f"the lead at {address} rules no more")
     if answer.status != http.HTTPStatus.OK:
         raise LeadUnreachableError(
             f"the lead at {address} refused: {answer.status} {text.decode(errors='replace')[:200]}"
         )
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
     if not isinstance(found, dict):
         raise LeadUnreachableError(f"the lead at {address} answered with something else")
     return found

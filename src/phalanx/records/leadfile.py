@@ -6,14 +6,20 @@ import contextlib
 import dataclasses
 import json
 import os
+import secrets
 import stat
+from pathlib import Path
 
+from phalanx.errors import PlaceError
 from phalanx.plan.wire import from_wire, to_wire
 from phalanx.records.folder import RunFolder
 from phalanx.records.writer import FencedError, write_atomic
 
 #: Seconds between two signs of life that a lead gives by touching its file.
 BEAT = 1.0
+
+#: Bytes of a file that lies ready for the next lead: a claim fits, and takes no new block.
+_SPARE = 512
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,15 +55,41 @@ def last_beat(folder: RunFolder) -> float | None:
 
 
 class LeadFile:
-    """A lead's own claim. Kept open, so that no other file can ever look like it."""
+    """A lead's own claim. Kept open, so that no other file can ever look like it.
+
+    Beside it lies a spare for the next lead, which may have to claim the run on a disk that is full.
+    """
 
     def __init__(self, folder: RunFolder, rule: Rule) -> None:
         """Claims the run; every earlier lead finds out before it writes again. Raises PlaceError for a full disk."""
         self._path = folder.lead
-        write_atomic(self._path, json.dumps(to_wire(rule)) + "\n", 0o644)
+        self._spare = self._path.with_name(f".{self._path.name}.next")
+        self._claim(json.dumps(to_wire(rule)) + "\n")
+        with contextlib.suppress(PlaceError):
+            write_atomic(self._spare, " " * _SPARE, 0o644)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         ours = os.fstat(self._fd)
         self._ours = (ours.st_dev, ours.st_ino)
+
+    def _claim(self, text: str) -> None:
+        try:
+            write_atomic(self._path, text, 0o644)
+        except PlaceError:
+            if not self._claim_with_spare(text):
+                raise
+
+    def _claim_with_spare(self, text: str) -> bool:
+        """Its blocks are there already. Whoever renames it has it: two leads never write into one file."""
+        mine = self._spare.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            self._spare.rename(mine)
+            _overwrite(mine, text.encode().ljust(_SPARE))
+            mine.replace(self._path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                mine.unlink()
+            return False
+        return True
 
     def holds(self) -> bool:
         """Whether nobody has claimed the run since. A file that was deleted says nothing against us."""
@@ -82,5 +114,17 @@ class LeadFile:
     def close(self) -> None:
         """Give the file back; it stays. Idempotent."""
         if self._fd >= 0:
+            if self.holds():
+                with contextlib.suppress(OSError):
+                    self._spare.unlink(missing_ok=True)
             os.close(self._fd)
             self._fd = -1
+
+
+def _overwrite(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.pwrite(fd, data, 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)

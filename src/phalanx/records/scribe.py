@@ -19,6 +19,9 @@ SETTLE = 1.0
 #: Seconds between two tries while the disk refuses something.
 AGAIN = 0.5
 
+#: Seconds without any progress after which a log that closes writes the end of the run without what goes before it.
+SHORT = 2.0
+
 #: A text that waits to be written: true once it is, or once nobody needs it any more.
 Job = Callable[[], bool]
 
@@ -39,7 +42,7 @@ class Scribe:
         self._late: list[Job] = []
         self._put, self._done, self._lost = 0, 0, 0
         self._hangs = False  # the disk is slower than answers may be: they go out without it
-        self._closing = False
+        self._closing = self._short = False
         self._fenced = False
         self._waiters: collections.deque[tuple[int, asyncio.Future[None]]] = collections.deque()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,15 +83,19 @@ class Scribe:
             self._hangs = True
 
     def close(self, patience: float) -> bool:
-        """End once all is written, or after `patience` seconds in which nothing was. True where nothing is left."""
+        """End once all is written, or after `patience` seconds in which nothing was. True where nothing is left.
+
+        After `SHORT` of them the end of the run is not held up any more by what goes before it.
+        """
         self._closing = True
-        left, until = self.waiting, time.monotonic() + patience
-        while self._thread.is_alive() and time.monotonic() < until:
+        left, since = self.waiting, time.monotonic()
+        while self._thread.is_alive() and (stuck := time.monotonic() - since) < patience:
+            self._short = stuck > SHORT
             with self._news:
                 self._news.notify()
             self._thread.join(0.05)
             if self.waiting < left:
-                left, until = self.waiting, time.monotonic() + patience
+                left, since = self.waiting, time.monotonic()
         return not self._thread.is_alive()
 
     def _add(self, item: Record | Job) -> None:
@@ -148,6 +155,8 @@ class Scribe:
             if not item():
                 self._late.append(item)
         self._log.extend(records, lost=lost)
+        if self._short:
+            self._log.cut_short()
 
     def _release(self) -> None:
         if self._waiters and self._loop is not None:

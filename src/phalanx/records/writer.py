@@ -18,6 +18,7 @@ from typing import Any
 
 from phalanx.errors import PlaceError
 from phalanx.events import Noted, Record, RunEnded
+from phalanx.records.reserve import LAST, Reserve
 from phalanx.redact import redact
 
 #: How many unwritten records are kept while the disk takes none; the oldest go first, and are counted.
@@ -58,7 +59,8 @@ class EventLog:
 
     Whole lines are written at the end of the file; one that kill -9 cuts is taken away by the next writer. A disk that
     takes nothing never raises: the records wait in memory and are tried again at each `append` and `flush`; a note then
-    tells of the gap. What writes raises FencedError as the `fence` does.
+    tells of the gap. Blocks are reserved ahead, so that this is seldom so, and the last of them are for the end of the
+    run alone. What writes raises FencedError as the `fence` does.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, alone: bool = True) -> None:
@@ -79,6 +81,8 @@ class EventLog:
             raise PlaceError(f"the records {path} cannot be written: {wrong.strerror}") from wrong
         if alone:
             self._lock()
+        self._reserve = Reserve(self._fd)
+        self._ended = False  # the end of the run is written: nothing follows
         #: Bytes of a record that a writer before this one was killed in: taken away.
         self.dropped = self._mend()
         #: A torn last line ends where the next record begins.
@@ -136,8 +140,9 @@ class EventLog:
 
     def flush(self) -> bool:
         """Try again what the disk refused. True where nothing waits any more."""
+        size = _BATCH
         while self._backlog:
-            batch = list(itertools.islice(self._backlog, _BATCH))
+            batch = list(itertools.islice(self._backlog, size))
             done, wrong = self._write(batch)
             for record in batch[:done]:
                 self._backlog.popleft()
@@ -147,9 +152,29 @@ class EventLog:
             if wrong is not None:
                 if self._trouble is None:
                     self._trouble = _Trouble(since=self._clock(), reason=wrong.strerror or str(wrong))
-                return False
+                if done or len(batch) == 1:
+                    return False
+                size = len(batch) // 2  # there may be room for the first of them
         if self._trouble is not None:
             self._tell(self._trouble)
+        return True
+
+    def cut_short(self) -> bool:
+        """Write the end of the run, where it waits, into the room that is kept for it; whether that worked.
+
+        The records that wait before it are given up, and counted in a note.
+        """
+        end = next((record for record in self._backlog if isinstance(record.event, RunEnded)), None)
+        if end is None:
+            return False
+        now = self._clock()
+        trouble = self._trouble or _Trouble(since=now, reason=os.strerror(errno.ENOSPC))
+        gap = dataclasses.replace(trouble, lost=trouble.lost + len(self._backlog) - 1)
+        if self._write([self._gap(gap, now), end])[1] is not None:
+            return False
+        self._backlog.clear()
+        self._trouble = None
+        self._last = (end.seq, end.epoch)
         return True
 
     def abandon(self) -> None:
@@ -165,26 +190,32 @@ class EventLog:
         until = time.monotonic() + patience
         while not self.flush() and time.monotonic() < until:
             time.sleep(min(0.2, patience))
+        if self._ended:
+            self._reserve.give_back()
         os.close(self._fd)
         self._fd = -1
 
     def _tell(self, trouble: _Trouble) -> None:
+        if self._write([self._gap(trouble, self._clock())])[1] is None:
+            self._trouble = None
+
+    def _gap(self, trouble: _Trouble, now: float) -> Record:
         """The note is the log's own: it repeats the number of the record before it."""
-        now = self._clock()
         message = (
             f"the disk of the records took nothing for {now - trouble.since:.1f} s ({trouble.reason}): "
             f"{trouble.late} records were written late, {trouble.lost} are lost"
         )
         seq, epoch = self._last
-        if self._write([Record(seq=seq, epoch=epoch, event=Noted(time=now, message=message))])[1] is None:
-            self._trouble = None
+        return Record(seq=seq, epoch=epoch, event=Noted(time=now, message=message))
 
     def _write(self, records: list[Record]) -> tuple[int, OSError | None]:
         """How many of them are in the file now, and why not all."""
+        ends = any(isinstance(record.event, RunEnded) for record in records)
         lines = [json.dumps(_guarded(record.to_json()), separators=(",", ":")).encode() + b"\n" for record in records]
         data = (b"\n" if self._torn else b"") + b"".join(lines)
         self.fence()
         try:
+            self._reserve.admit(len(data), keep=0 if ends or self._ended else LAST)
             written = os.write(self._fd, data)
             if written < len(data):
                 whole = data.rfind(b"\n", 0, written) + 1
@@ -193,7 +224,8 @@ class EventLog:
                 done = data.count(b"\n", 0, whole) - (len(data) - sum(map(len, lines)))
                 return max(done, 0), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._torn = False
-            if any(isinstance(record.event, RunEnded) for record in records):
+            if ends:
+                self._ended = True
                 os.fsync(self._fd)
         except OSError as wrong:
             return 0, wrong
@@ -205,6 +237,7 @@ class EventLog:
             self._torn = True
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - half)
+                self._reserve.is_cut()
                 self._torn = not _ends_whole(self._fd)
 
 
