@@ -11,7 +11,8 @@ from phalanx.agent.life import Life
 from phalanx.agent.running import Running
 from phalanx.protocol.messages import Steps
 
-#: Seconds between two words about steps of one attempt, while there are more.
+#: Seconds between two words about steps of one attempt, while there are more: each is an event, a request and a line
+#: of the records, from a thousand hosts. Who wants to know this second's asks the lead (`steps`).
 SAID_EVERY = 10.0
 
 #: Seconds a program that has come to its end has to be gone; TensorFlow alone takes half of one, and two on a busy

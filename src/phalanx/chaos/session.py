@@ -29,6 +29,8 @@ LOOK, ASK = 0.01, 1.0
 LEADLESS = 25.0
 #: Seconds that a fault which nobody has to notice is given to be noticed all the same.
 SETTLE = 3.0
+#: Seconds before the end of a run in which a process can no longer be hurt since its program is over.
+ENDING = 3.0
 #: Seconds for which the first step is awaited of a group that listens: its steps may not be known.
 STEPLESS = 15.0
 
@@ -84,6 +86,7 @@ class Session:
         self.state = RunState()
         self._running: float | None = None  # when all tasks had first started
         self._free = 0.0  # when the fault before was over
+        self._refused: float | None = None  # when the newest in `told` could not be done
         self._trains: float | None = None  # since when the group that runs now trains, as far as is known
         self._listens: float | None = None  # since when all of it listen
         self._asked = self._heard = time.monotonic()
@@ -96,6 +99,9 @@ class Session:
         finally:
             self._undo()
             self._tail.close()
+        ended = self.state.phase.terminal and self._refused is not None
+        if ended and time.monotonic() - (self._refused or 0.0) < ENDING:
+            self._told[-1] = missed(self._told[-1].fault, "the run ended in this moment")
         self._told += [missed(fault, "the run ended before its moment") for fault in self._due]
         return tuple(self._told)
 
@@ -135,7 +141,7 @@ class Session:
             told = watch.told
             self._say(f"{told.fault}: {told.outcome.value}" + (f" ({told.why})" if told.why else ""))
             self._told.append(told)
-            self._free = now
+            self._free, self._refused = now, None
             if told.outcome is Outcome.HUNG and self._launched is not None:
                 self._launched.end()
 
@@ -193,7 +199,7 @@ class Session:
             told = refused(fault, str(wrong))
             self._say(f"{fault}: {told.outcome.value}: {wrong}")
             self._told.append(told)
-            self._free = now
+            self._free = self._refused = now
             return
         self._say(str(fault))
         struck = time.monotonic()
