@@ -14,6 +14,7 @@ from typing import Any
 from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
+from phalanx.agent.journal import Journal
 from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
 from phalanx.agent.log import say
 from phalanx.agent.pool import Bounds, Pool
@@ -114,7 +115,8 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         beat=lambda: last_beat(run_folder) if shared else None,
         understudy=understudy,
     )
-    link = Link(client, join, tasks.obey, patience=lease, succession=succession)
+    journal = Journal(run_folder.agents / f"{host.id}.words")
+    link = Link(client, join, tasks.obey, patience=lease, succession=succession, journal=journal)
     tasks.attach(link)
     if config["attached"]:
         _watch_launcher(link)
@@ -131,6 +133,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         say(f"{disowned}; ending this host's tasks")
         await tasks.end_all()
     tasks.close()
+    journal.close(keep=link.untold > 0)
     holder.release_all()
     return PlaceError.exit_code if disowned else 0
 

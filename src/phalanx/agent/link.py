@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from phalanx.agent.outbox import Outbox
+from phalanx.agent.outbox import Journal, Outbox
 from phalanx.agent.repeats import Repeats
 from phalanx.agent.succession import Succession
 from phalanx.errors import ProtocolError
@@ -54,6 +54,7 @@ class Link:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         succession: Succession | None = None,
+        journal: Journal | None = None,
     ) -> None:
         """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins; a
         lead may tell of more when it is joined. `wall` gives the events' time.
@@ -63,7 +64,7 @@ class Link:
         self._shortest = self._patience = self._lease = patience
         self._clock, self._wall = clock, wall
         self._joined = False
-        self._outbox = Outbox()
+        self._outbox = Outbox(journal)
         self._prepared = 0
         self._next_ports: tuple[int, ...] = ()
         self._polling = False  # a poll is open, so what it could have said needs a request of its own
@@ -81,6 +82,11 @@ class Link:
         """Hand an event over as soon as the lead takes it."""
         self._outbox.put(event_to_json(event))
         self._news.set()
+
+    @property
+    def untold(self) -> int:
+        """How many events no lead has taken."""
+        return self._outbox.waiting
 
     def prepared(self, generation: int, next_ports: tuple[int, ...] = ()) -> None:
         """Everything of this generation is ready to go, and these ports are held for the next."""
@@ -146,7 +152,7 @@ class Link:
                 joined = await self._retry(self._call_join, looks=looks)
                 self._after = 0
                 self._is_joined(joined)
-                self._outbox.rewind(joined.taken)
+                await self._outbox.rewind(joined.taken)
                 if self._outbox.waiting:
                     self._news.set()
 

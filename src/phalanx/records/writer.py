@@ -211,7 +211,7 @@ class EventLog:
     def _write(self, records: list[Record]) -> tuple[int, OSError | None]:
         """How many of them are in the file now, and why not all."""
         ends = any(isinstance(record.event, RunEnded) for record in records)
-        lines = [json.dumps(_guarded(record.to_json()), separators=(",", ":")).encode() + b"\n" for record in records]
+        lines = [json.dumps(guarded(record.to_json()), separators=(",", ":")).encode() + b"\n" for record in records]
         data = (b"\n" if self._torn else b"") + b"".join(lines)
         self.fence()
         try:
@@ -245,7 +245,7 @@ def _free() -> None:
     """Nobody else is there."""
 
 
-def _guarded(data: dict[str, Any]) -> dict[str, Any]:
+def guarded(data: dict[str, Any]) -> dict[str, Any]:
     """Takes what looks like a credential out of what people and programs have written; names and numbers stay."""
     for field in _FREE_TEXT & data.keys():
         value = data[field]
