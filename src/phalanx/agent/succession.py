@@ -132,7 +132,8 @@ class Succession:
             where = [*([rule.address] if rule is not None else []), *self._line]
         else:
             where = leads_by_now(self._line, self._lead, silent, lease=self._lease, step=self._step)
-        places = [place for place in dict.fromkeys([*where, self._lead]) if place != self._carrier.address]
+        others = [place for place in dict.fromkeys([*where, self._lead]) if place != self._carrier.address]
+        places = others or [self._lead]  # a host alone, whose lead is gone
         self._ask(places[self._tries % len(places)])
         self._tries += 1
 
