@@ -187,13 +187,15 @@ def _lost(state: RunState, event: ev.HostLost) -> RunState:
     known = state.hosts.get(event.host)
     if known is None or known.left:
         return state
+    # Told after the generation was bound, it was lost while it ran, whatever the clock of its agent says.
+    now = max(event.time, state.bound or event.time)
     tasks = {
-        name: dataclasses.replace(task, phase=TaskPhase.LOST, ended=event.time)
+        name: dataclasses.replace(task, phase=TaskPhase.LOST, ended=now)
         if task.host == event.host and not task.phase.over
         else task
         for name, task in state.tasks.items()
     }
-    lost = dataclasses.replace(known, lost=event.reason, lost_at=event.time, lost_why=event.reason)
+    lost = dataclasses.replace(known, lost=event.reason, lost_at=now, lost_why=event.reason)
     return dataclasses.replace(_host(state, lost), tasks=tasks)
 
 

@@ -108,6 +108,8 @@ class Lead:
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
+        if self.state.phase.terminal and not same:
+            raise RefusedError("the run has ended")
         if before is not None and before.living and not same:
             raise RefusedError(f"host {host.id} has an agent already")
         if before is not None and not before.living and same:
