@@ -14,7 +14,7 @@ from phalanx.decide.culprit import lost_now, name_culprit, never_listened, nobod
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
-from phalanx.decide.hang import Dump, Finding, start_deadline
+from phalanx.decide.hang import AHEAD, Dump, Finding, must_listen, stacks_before, start_deadline
 from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
@@ -276,7 +276,7 @@ def _ask(finding: Finding) -> tuple[Action, ...]:
 
 
 def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
-    """The start deadline: TensorFlow itself would wait an hour for a peer that does not listen, without a word."""
+    """What a start is waited for, and the start deadline: TensorFlow itself would wait an hour, without a word."""
     if proof := resumption(state, now):
         return tuple(Say(event=event) for event in proof)
     match resize(state, policies, now):
@@ -286,15 +286,24 @@ def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, 
             grows = () if due is None else (Wake(at=due),)
     waits = tuple(Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now)
     waits += grows
+    return (*waits, *_not_listening(state, policies, now))
+
+
+def _not_listening(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """Who does not listen by the deadline: blamed where the others need it, else noted once."""
     silent = [t for t in _living(state) if t.address and t.listening is None]
-    if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
-        return waits
+    sure = must_listen(state)
+    if not silent or (not sure and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
+        return ()
     limit = policies.health.start
     deadlines = {t.id: start_deadline(state, policies.health, (t,)) for t in silent}
+    first = min(deadlines.values())
+    if sure and (stacks := _ask(stacks_before(state, first, now, since=first - AHEAD))):
+        return stacks
     late = [t for t in silent if deadlines[t.id] <= now]
     if not late:
-        return (*waits, Wake(at=min(deadlines.values())))
-    if state.must_listen:
+        return (Wake(at=first),)
+    if sure:
         return (Say(event=never_listened(state, late, limit, now)),)
     names = ", ".join(f"{t.id} ({t.address})" for t in late)
     return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {limit:g} s after the start: {names}")),)
