@@ -93,7 +93,7 @@ class RunState:
     progress: float | None = None
     #: Training steps that came before attempts that are over, by generation, attempt and task; 0 is left out.
     bases: Mapping[tuple[int, int, TaskId], int | None] = dataclasses.field(default_factory=dict)
-    #: Where each generation after the first went on.
+    #: Where each generation went on; the first where it read a checkpoint.
     resumed: tuple[ev.Resumed, ...] = ()
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
