@@ -289,9 +289,29 @@ def test_a_leader_whose_program_has_ended_and_whose_process_stays_is_named():
 
 def test_after_success_a_program_that_has_ended_gets_the_grace_of_a_stop():
     told = stepping().at(110).lives(ev.TaskDone, "worker:1").exited("worker:0").succeeded()
+    assert next_step(told.state, Policies(), DAWN + 112) == (Wake(at=DAWN + 115),)
+    [say] = next_step(told.state, Policies(), DAWN + 115)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.Noted)
+    assert "waits for worker:1 (for 5 s more at most): a thread that is no daemon" in say.event.message
+    told.say(say.event)
     assert next_step(told.state, Policies(), DAWN + 115) == (Wake(at=DAWN + 120),)
-    [stop] = next_step(told.state, Policies(), DAWN + 120)
+    say, stop = next_step(told.state, Policies(), DAWN + 120)
     assert isinstance(stop, Stop)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.Noted)
+    assert say.event.message.startswith("worker:1 ended by phalanx 10 s after the success: a thread that is no daemon")
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_the_finishing_window_is_kept_also_by_a_program_that_has_ended(over):
+    told = stepping().at(110).exited("worker:0").succeeded()
+    if over:
+        told.at(114).lives(ev.TaskDone, "worker:1")
+    policies = Policies(health=dataclasses.replace(HEALTH, finish=6.0))
+    told.noted("the job has succeeded, and waits for worker:1")
+    assert next_step(told.state, policies, DAWN + 115) == (Wake(at=DAWN + 116),)
+    assert isinstance(next_step(told.state, policies, DAWN + 116)[-1], Stop)
 
 
 # Acting ------------------------------------------------------------------------------------------------------------
