@@ -279,7 +279,7 @@ def _overdue(state: RunState, won: ev.LeaderSucceeded, due: Sequence[TaskId], no
 def _still(state: RunState, tasks: Iterable[TaskId]) -> str:
     if all(state.tasks[task].done is not None for task in tasks):
         return "a thread that is no daemon, a child or an exit handler keeps the process, whose program is over"
-    return "its program still runs; --finish says for how long it may"
+    return "still at work; --finish and health.evaluator say for how long they may be"
 
 
 def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -328,7 +328,9 @@ def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, 
             return (Say(event=order),)
         case due:
             grows = () if due is None else _grows(state, policies, due, now)
-    waits = tuple(Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now)
+    waits: tuple[Action, ...] = tuple(
+        Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now
+    )
     waits += grows
     return (*waits, *_not_listening(state, policies, now))
 
