@@ -91,7 +91,9 @@ class RunState:
     #: The run's own complete checkpoints: the training steps that each holds; and when the newest was written.
     saved: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
     progress: float | None = None
-    #: Where each generation after the first went on.
+    #: Training steps that came before attempts that are over, by generation, attempt and task; 0 is left out.
+    bases: Mapping[tuple[int, int, TaskId], int | None] = dataclasses.field(default_factory=dict)
+    #: Where each generation went on; the first where it read a checkpoint.
     resumed: tuple[ev.Resumed, ...] = ()
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
@@ -307,7 +309,8 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
         last_lines=last_lines(state),
         restart=event,
     )
-    state = dataclasses.replace(state, past=(*state.past, over))
+    bases = {(task.generation, task.attempt, name): task.base for name, task in state.tasks.items() if task.base != 0}
+    state = dataclasses.replace(state, past=(*state.past, over), bases={**state.bases, **bases})
     if not event.tasks:
         return dataclasses.replace(state, phase=RunPhase.RESTARTING, restart=event)
     again = {name: next_attempt(state.tasks[name], event.at) for name in event.tasks if name in state.tasks}

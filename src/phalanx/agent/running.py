@@ -10,6 +10,9 @@ from phalanx.agent.output import Capture
 from phalanx.agent.standby import Standby
 from phalanx.protocol.messages import StartTask
 
+#: How many last lines an exit carries, and how long each may be.
+_LAST_LINES, _LINE_LENGTH = 20, 500
+
 
 class Running:
     """What is known of it here. The three events are set once and stay set."""
@@ -30,3 +33,8 @@ class Running:
         #: What a standby must still be told: variables to set, and to remove.
         self.news: dict[str, str] = {}
         self.gone: tuple[str, ...] = ()
+
+    def last_lines(self) -> tuple[str, ...]:
+        """What it said last on stderr, where tracebacks go; on stdout where stderr was silent."""
+        out, err = (capture.last_lines(_LAST_LINES) for capture in self.captures)
+        return tuple(line[:_LINE_LENGTH] for line in (err or out))

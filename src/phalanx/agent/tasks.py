@@ -32,9 +32,6 @@ from phalanx.redact import Masker
 #: How long the leader of a group has to listen before the others start all the same (facts §6).
 HEAD_START = 0.3
 
-#: How many last lines an exit carries, and how long each may be.
-LAST_LINES, LINE_LENGTH = 20, 500
-
 #: Seconds between two looks at whether a former process is gone.
 LOOK = 0.01
 
@@ -106,6 +103,8 @@ class Tasks:
                 for running in self._of(order):
                     if running.pid:
                         self._spawn(self._stacks(running))
+            case "last":
+                self._pool.no_more()
             case "stop":
                 self._preflight.end(keep=False)
                 for running in self._of(order):
@@ -294,7 +293,9 @@ class Tasks:
         self._tell(running, ev.TaskListening, time.time(), port=port)
 
     async def _stacks(self, running: Running) -> None:
+        self._watch.disturb(running)
         found = await write_stacks(running, self._watch.heart(running), self._folder)
+        self._watch.disturb(running)
         if found is not None:
             self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
 
@@ -361,15 +362,10 @@ class Tasks:
             core=event.core,
             oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
-            last_lines=self._last_lines(running),
+            last_lines=running.last_lines(),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )
-
-    def _last_lines(self, running: Running) -> tuple[str, ...]:
-        """What it said last on stderr, where tracebacks go; on stdout where stderr was silent."""
-        out, err = (capture.last_lines(LAST_LINES) for capture in running.captures)
-        return tuple(line[:LINE_LENGTH] for line in (err or out))
 
     # Small change --------------------------------------------------------------------------------------------------
 

@@ -119,12 +119,13 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     others = [task for task in silent if task is not first]
     more = f" (nor did {_some(others)})" if others else ""
     named = {task.id for task in silent}
+    said = f"{first.id}{where(state, first)} never listened on {first.address} within {limit:g} s"
     return blame(
         state,
         first,
         now,
         kind=Kind.USER,
-        cause=f"{first.id}{where(state, first)} never listened on {first.address} within {limit:g} s{more}",
+        cause=f"{said}{place(first)}{more}",
         victims=tuple(t.id for t in state.tasks.values() if t.id not in named and not t.phase.over),
         hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
         sign="start",
@@ -201,6 +202,11 @@ def _lost_at(state: RunState, host: int, now: float) -> float:
 
 def _fell(task: TaskState) -> bool:
     return task.phase in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM)
+
+
+def place(task: TaskState) -> str:
+    """` (it is at train.py:14 in step)`, by its stacks; empty where they tell nothing."""
+    return f" (it is at {task.stacks.at})" if task.stacks is not None and task.stacks.at else ""
 
 
 def where(state: RunState, task: TaskState) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from phalanx.decide.culprit import blame, left_early, where
+from phalanx.decide.culprit import blame, left_early, place, where
 from phalanx.decide.exits import Kind
 from phalanx.events import CulpritNamed
 from phalanx.names import TRAINING_TYPES, TaskId
@@ -51,6 +51,17 @@ def start_deadline(state: RunState, health: Health, tasks: Sequence[TaskState]) 
     return max(state.bound or state.started, *(task.due or 0.0 for task in tasks)) + health.start
 
 
+def must_listen(state: RunState) -> bool:
+    """Whether who does not listen by the start deadline holds the others up.
+
+    The script names a strategy; or a task listens where only TensorFlow does, has not done a step, and waits.
+    """
+    return state.must_listen or any(
+        task.address and task.listening is not None and task.first_step is None and task.stalled and task.stalled.waits
+        for task in state.tasks.values()
+    )
+
+
 def group(state: RunState) -> list[TaskState]:
     """The tasks whose steps are one: all that train under a synchronous strategy, the chief alone under a ps."""
     kinds = ("chief",) if state.strategy == Strategy.PS.value else TRAINING_TYPES
@@ -80,13 +91,18 @@ def hung(state: RunState, health: Health, now: float) -> Finding:
         return None
     since = max(one.since for one in stalls)
     deadline = _deadline(state, health, running, since)
+    return stacks_before(state, deadline, now, since=since) or _blamed(state, members, since, now)
+
+
+def stacks_before(state: RunState, deadline: float, now: float, *, since: float) -> Finding:
+    """What comes before somebody is blamed at `deadline`: stacks newer than `since`; None once it is time."""
     if now < deadline - AHEAD:
         return deadline - AHEAD
     if state.stacks is None or state.stacks.time < since:
         return dump(state)
     if now < deadline:
         return deadline
-    return stacks_due(state, now) or _blamed(state, members, since, now)
+    return stacks_due(state, now)
 
 
 def stacks_due(state: RunState, now: float) -> float | None:
@@ -152,7 +168,7 @@ def _rank(task: TaskState, since: float) -> int:
 
 
 def _how(task: TaskState, rank: int) -> str:
-    at = f" (it is at {task.stacks.at})" if task.stacks is not None and task.stacks.at else ""
+    at = place(task)
     if rank == _OVER:
         return f"has come to the end of its program while the others wait for it{at}"
     if rank == _WAITS:
