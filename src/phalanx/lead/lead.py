@@ -97,9 +97,8 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
-        known = self.roll.boxes.get(message.host.id)
-        if known is None or known.join.instance != message.instance:
-            known = self._know(message)
+        box = self.roll.boxes.get(message.host.id)
+        known = box if box is not None and box.join.instance == message.instance else self._know(message)
         line = self.roll.line(self.state)
         return Joined(epoch=self.epoch, lease=self.roll.lease.seconds, taken=known.taken, now=self._clock(), line=line)
 
@@ -311,12 +310,8 @@ class Lead:
             return
         hosts = [mailbox.host() for mailbox in staying(self.state, self.living()).values()]
         try:
-            self.plan = bind(
-                outline_for(self.outline, self.state, len(hosts)),
-                hosts,
-                run=self.run,
-                generation=self.state.generation + 1,
-            )
+            outline = outline_for(self.outline, self.state, len(hosts))
+            self.plan = bind(outline, hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
             self._fail_to_bind(wrong)
             return
