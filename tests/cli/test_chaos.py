@@ -62,6 +62,10 @@ def ask(tmp_path, monkeypatch):
         (["--workers", "2", "--ps", "1", "--fault", "scale=3", "train.py"], "scale=3: only workers of"),
         (["--workers", "2", "--max-workers", "4", "--fault", "scale=9", "train.py"], "this job takes 2 to 4"),
         (["--workers", "2", "--max-workers", "4", "--fault", "scale=2", "train.py"], "the run has that size"),
+        (
+            ["--workers", "2", "--fault", "stall:worker:1", "python", "-uS", "train.py"],
+            "stall: a worker cannot be made",
+        ),
         (["detached", "--fault", "launcher"], "has no launcher any more"),
         (["over", "--fault", "kill:worker:0"], "has ended already"),
         (["nobody", "--fault", "kill:worker:0"], "no run is called 'nobody'"),
