@@ -32,9 +32,6 @@ from phalanx.redact import Masker
 #: How long the leader of a group has to listen before the others start all the same (facts §6).
 HEAD_START = 0.3
 
-#: How many last lines an exit carries, and how long each may be.
-LAST_LINES, LINE_LENGTH = 20, 500
-
 #: Seconds between two looks at whether a former process is gone.
 LOOK = 0.01
 
@@ -361,15 +358,10 @@ class Tasks:
             core=event.core,
             oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
-            last_lines=self._last_lines(running),
+            **running.last_words(),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )
-
-    def _last_lines(self, running: Running) -> tuple[str, ...]:
-        """What it said last on stderr, where tracebacks go; on stdout where stderr was silent."""
-        out, err = (capture.last_lines(LAST_LINES) for capture in running.captures)
-        return tuple(line[:LINE_LENGTH] for line in (err or out))
 
     # Small change --------------------------------------------------------------------------------------------------
 
