@@ -14,14 +14,15 @@ from phalanx.decide.culprit import lost_now, name_culprit, never_listened, nobod
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
-from phalanx.decide.hang import Dump, Finding, start_deadline
+from phalanx.decide.hang import Dump, Finding, before_deadline, early, start_deadline
 from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
-from phalanx.plan.policies import Policies
+from phalanx.plan.policies import Health, Policies
+from phalanx.spans import span
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -192,7 +193,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     waits = f"generation {state.generation + 1} waits for hosts"
     if not any(note.message.startswith(waits) for note in state.notes):
         words = f"{waits}: {come} of {state.wanted_hosts} are there; `phalanx join {state.run}` brings one"
-        limit = f"it waits {policies.health.start:g} s"
+        limit = f"it waits {span(policies.health.start)}"
         return (Say(event=ev.Noted(time=now, message=f"{words}; {limit}")),)
     if now < deadline:
         return (Wake(at=deadline),)
@@ -245,7 +246,7 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     if can_start(state):
         return (Wake(at=now + _SOON),)
     come = living_hosts(state)
-    cause = f"{come} of {state.wanted_hosts} hosts joined within {policies.health.start:g} s"
+    cause = f"{come} of {state.wanted_hosts} hosts joined within {span(policies.health.start)}"
     end = nobody_to_blame(state.generation, now, kind=Kind.INFRASTRUCTURE, cause=cause, code=3)
     return tuple(Say(event=event) for event in end)
 
@@ -257,16 +258,16 @@ def _looked(state: RunState, policies: Policies, now: float) -> tuple[Action, ..
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
     """Who is stuck, and who has not come to listen."""
-    found = _ask(unhealthy(state, policies.health, now))
+    found = _ask(unhealthy(state, policies.health, now)) + _ask(early(state, policies.health, now))
     return (
         found if any(not isinstance(action, Wake) for action in found) else (*found, *_starting(state, policies, now))
     )
 
 
-def _ask(finding: Finding) -> tuple[Action, ...]:
+def _ask(finding: Finding | ev.Noted) -> tuple[Action, ...]:
     """What a look at the health comes to."""
     match finding:
-        case ev.CulpritNamed():
+        case ev.CulpritNamed() | ev.Noted():
             return (Say(event=finding),)
         case Dump():
             return (finding,)
@@ -289,15 +290,22 @@ def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, 
     silent = [t for t in _living(state) if t.address and t.listening is None]
     if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
         return waits
-    limit = policies.health.start
-    deadlines = {t.id: start_deadline(state, policies.health, (t,)) for t in silent}
+    return (*waits, *_ask(_not_come(state, silent, policies.health, now)))
+
+
+def _not_come(state: RunState, silent: list[TaskState], health: Health, now: float) -> Finding | ev.Noted:
+    """What the start deadline comes to for tasks that do not listen."""
+    deadlines = {t.id: start_deadline(state, health, (t,)) for t in silent}
+    first = min(deadlines.values())
+    if state.must_listen and (look := before_deadline(state, first, now)) is not None:
+        return look
     late = [t for t in silent if deadlines[t.id] <= now]
     if not late:
-        return (*waits, Wake(at=min(deadlines.values())))
+        return first
     if state.must_listen:
-        return (Say(event=never_listened(state, late, limit, now)),)
+        return never_listened(state, late, health.start, now)
     names = ", ".join(f"{t.id} ({t.address})" for t in late)
-    return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {limit:g} s after the start: {names}")),)
+    return ev.Noted(time=now, message=f"{_NOT_LISTENING} {span(health.start)} after the start: {names}")
 
 
 def _all_ended_well(now: float) -> tuple[Action, ...]:
