@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from phalanx.decide.exits import Kind, gist, kind_of, known_error, says_victim, words_for, words_of
+from phalanx.decide.strayed import strayed
 from phalanx.decide.unit import fallen
 from phalanx.events import CulpritNamed, RunEnded, TaskExited
 from phalanx.hoststate import HostState
@@ -120,7 +121,7 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
         cause=f"{task.id}{place} {words_for(task.exit)}{ran}{tail}{too}",
         victims=victims,
         alike=tuple(other.id for other in alike),
-        hint=advice,
+        hint=strayed(task.exit.last_lines) or advice,
     )
 
 
