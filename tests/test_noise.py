@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.noise import is_noise, telling
+from phalanx.noise import is_noise, own_words, telling
 
 NOISE = [
     "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
@@ -13,6 +13,7 @@ NOISE = [
     "E0000 00:00:1796029155.014306   11370 cuda_executor.cc:1228] failed call to cuInit: INTERNAL: CUDA error",
     "2026-11-30 07:00:01.123456: I tensorflow/core/platform/cpu_feature_guard.cc:210] This TensorFlow binary",
     "2026-11-30 07:00:01.123456: W external/local_xla/xla/tsl/framework/cpu_allocator_impl.cc:83] Allocation of",
+    "/job:worker/replica:0/task:1",  # what a message before it is about
     "To enable the following instructions: AVX2 FMA, in other operations, rebuild TensorFlow with the appropriate",
 ]
 TELLING = [
@@ -42,3 +43,8 @@ def test_noise_is_left_out_where_something_else_is_said():
     assert telling([NOISE[0], "Traceback", NOISE[1], "", "KeyError"]) == ("Traceback", "", "KeyError")
     assert telling([*NOISE, ""]) == (*NOISE, "")
     assert telling([]) == ()
+
+
+def test_who_prints_nothing_but_noise_has_no_words_of_its_own():
+    assert own_words([NOISE[0], " Traceback", "", "KeyError"]) == (" Traceback", "KeyError")
+    assert own_words([*NOISE, ""]) == ()

@@ -102,6 +102,8 @@ class TaskExited(TaskEvent):
     oom: bool = False
     stopped: bool = False
     last_lines: tuple[str, ...] = ()
+    #: The last line of its stdout, where stderr has no word of its own.
+    last_output: str = ""
     cpu_seconds: float = 0.0
     max_rss: int = 0
 
@@ -163,6 +165,11 @@ class TaskAwake(TaskEvent):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TaskAsked(TaskEvent):
+    """It has a SIGTERM, and not from us: somebody wants its place."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TaskLeaves(TaskEvent):
     """Asked to end, it leaves before its next step, as agreed with `peers` others where it has any."""
 
@@ -178,7 +185,9 @@ class TaskLeaves(TaskEvent):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TaskDone(TaskEvent):
-    """Its program has come to its end, and the process is still there: a thread, an exit handler, a child."""
+    """Its program has come to its end at `since`, and the process is still there: a thread, a handler, a child."""
+
+    since: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -233,6 +242,8 @@ class CulpritNamed(Event):
     sign: str = ""
     cause: str
     victims: tuple[TaskId, ...] = ()
+    #: Whom the same befell, by themselves.
+    alike: tuple[TaskId, ...] = ()
     hint: str = ""
 
 

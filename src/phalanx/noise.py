@@ -11,6 +11,7 @@ _GLOG = r"[IWE]\d{4} \d\d:\d\d\S*\s+\d+ (?!\S+\.py:\d)"
 _NOISE = re.compile(
     rf"\s*(?:{_GLOG}"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S* [IW] (?:tensorflow|external|xla|third_party)/"
+    r"|/job:\w+/replica:\d+/task:\d+$"  # a line of such a message, which goes on over several
     r"|WARNING: All log messages before absl::InitializeLog"
     r"|oneDNN custom operations are on"
     r"|To enable the following instructions:"
@@ -21,6 +22,11 @@ _NOISE = re.compile(
 def is_noise(line: str) -> bool:
     """Whether it is a line of native code's log below a fatal one, or a part of one."""
     return _NOISE.match(line) is not None
+
+
+def own_words(lines: Iterable[str]) -> tuple[str, ...]:
+    """`lines` without the noise and the blank ones: what the program itself has said."""
+    return tuple(line for line in lines if line.strip() and not is_noise(line))
 
 
 def telling(lines: Iterable[str]) -> tuple[str, ...]:

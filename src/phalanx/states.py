@@ -46,8 +46,8 @@ class PastFailure:
     culprit: ev.CulpritNamed | None
     #: Training steps of the run that the culprit, else the furthest task, had done; None where nobody can tell.
     step: int | None
-    #: What the culprit said last; the same fault twice is the program's own doing.
-    last_lines: tuple[str, ...]
+    #: How the culprit ended; the same fault twice is the program's own doing.
+    exit: ev.TaskExited | None
     restart: ev.RestartOrdered
 
 
@@ -256,7 +256,7 @@ def _task(state: RunState, event: ev.TaskEvent) -> RunState:
     task = state.tasks.get(event.task)
     if task is None or event.generation != state.generation:
         return state
-    changed = fold_task(task, event)
+    changed = _judged(fold_task(task, event), state.culprit)
     if changed is not task:
         state, changed = _progress(state, changed, event)
     state = dataclasses.replace(state, tasks={**state.tasks, task.id: changed})
@@ -284,15 +284,20 @@ def _progress(state: RunState, task: TaskState, event: ev.TaskEvent) -> tuple[Ru
 
 
 def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
-    tasks = {
-        name: dataclasses.replace(task, phase=TaskPhase.VICTIM)
-        if name in event.victims and task.phase in (TaskPhase.FAILED, TaskPhase.ENDED)
-        else dataclasses.replace(task, phase=TaskPhase.FAILED)
-        if name == event.task and task.phase in (TaskPhase.VICTIM, TaskPhase.ENDED)
-        else task
-        for name, task in state.tasks.items()
-    }
+    tasks = {name: _judged(task, event) for name, task in state.tasks.items()}
     return dataclasses.replace(state, culprit=event, tasks=tasks)
+
+
+def _judged(task: TaskState, culprit: ev.CulpritNamed | None) -> TaskState:
+    """Its phase by the part it has in the failure, whether it ended before somebody was named or after."""
+    if culprit is None or task.phase not in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM):
+        return task
+    phase = task.phase
+    if task.id == culprit.task or task.id in culprit.alike:
+        phase = TaskPhase.FAILED
+    elif task.id in culprit.victims:
+        phase = TaskPhase.VICTIM
+    return task if phase is task.phase else dataclasses.replace(task, phase=phase)
 
 
 def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
@@ -306,7 +311,7 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
         ended=event.time,
         culprit=state.culprit,
         step=before if steps is None else steps,
-        last_lines=last_lines(state),
+        exit=state.blamed.exit if state.blamed else None,
         restart=event,
     )
     bases = {(task.generation, task.attempt, name): task.base for name, task in state.tasks.items() if task.base != 0}
@@ -340,12 +345,6 @@ def steps_done(state: RunState) -> int | None:
     """Training steps of the run so far, as the furthest task of this generation counts; None where nobody can tell."""
     known = [total_steps(task, task.step) for task in state.tasks.values() if task.first_step is not None]
     return max((steps for steps in known if steps is not None), default=None)
-
-
-def last_lines(state: RunState) -> tuple[str, ...]:
-    """What the culprit said last; empty where there is none."""
-    task = state.blamed
-    return task.exit.last_lines if task and task.exit else ()
 
 
 def _stacks(state: RunState, event: ev.StacksOrdered) -> RunState:

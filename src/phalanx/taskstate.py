@@ -59,6 +59,9 @@ class TaskState:
     frozen: float | None = None
     quiet: float | None = None
     stalled: ev.TaskStalled | None = None
+    #: When it got a SIGTERM that was not ours; and how it leaves before its next step.
+    asked: float | None = None
+    leaves: ev.TaskLeaves | None = None
     #: When its program came to its end, while the process is still there.
     done: float | None = None
     #: The newest word of what its threads do.
@@ -122,8 +125,12 @@ def fold_task(task: TaskState, event: ev.TaskEvent) -> TaskState:  # noqa: C901,
             return dataclasses.replace(task, stalled=event, quiet=None)  # it lives: its server answers
         case ev.TaskAwake():
             return _awake(task)
+        case ev.TaskAsked():
+            return dataclasses.replace(task, asked=event.time if task.asked is None else task.asked)
+        case ev.TaskLeaves():
+            return dataclasses.replace(task, leaves=event)
         case ev.TaskDone():
-            return dataclasses.replace(task, done=event.time)
+            return dataclasses.replace(task, done=event.since)
         case ev.StacksWritten():
             return dataclasses.replace(task, stacks=event)
     return task

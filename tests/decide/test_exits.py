@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from phalanx.decide.exits import KNOWN_ERRORS, Kind, kind_of, known_error, says_victim, words_for
+from phalanx.decide.exits import KNOWN_ERRORS, Kind, gist, kind_of, known_error, says_victim, telling_line, words_for
 from phalanx.events import TaskExited
 from phalanx.names import TaskId
 
@@ -120,3 +120,51 @@ def test_who_blames_a_peer_is_a_victim(line):
 
 def test_every_known_error_has_a_source_and_advice():
     assert all(known.advice and known.source for known in KNOWN_ERRORS)
+
+
+def test_an_exception_that_only_announces_its_reason_is_told_with_it():
+    """As Keras prints it."""
+    said = (
+        "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error:",
+        "",
+        "Detected at node CollectiveReduceV2 defined at (most recent call last):",
+        '  File "train.py", line 30, in <module>',
+        "<stack traces unavailable>",
+        "Collective ops is aborted by: failed to connect to all addresses",
+        "The error could be from a previous operation. Restart your program to reset.",
+    )
+    assert telling_line(said).endswith(
+        "Graph execution error: Collective ops is aborted by: failed to connect to all addresses"
+    )
+    assert telling_line(said[:1]) == said[0]
+    assert telling_line(("ValueError: x", "I0000 00:00:1796051083.0 1 a.cc:2] bye")) == "ValueError: x"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "2026-11-30 15:00:00.000001: E tensorflow/x.cc:3] gone",
+            "2026-12-01 03:10:59.100000: E tensorflow/x.cc:3] gone",
+        ),
+        ("cannot bind 10.0.0.1:22100", "cannot bind 10.0.0.2:34567"),
+        ("<Thing at 0x7f00aa>", "<Thing at 0x7f11bb>"),
+        ("process 123 has died", "process 4567 has died"),
+        ("epoch 3, 12ms/step, loss 0.5", "epoch 3, 9ms/step, loss 0.5"),
+        ("no such file: /tmp/tmpab12/x", "no such file: /tmp/tmpcd34/x"),
+    ],
+)
+def test_what_differs_from_one_start_to_the_next_tells_no_failures_apart(one, other):
+    assert gist(one) == gist(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("KeyError: 4711", "KeyError: 4712"),
+        ("shape (3, 4)", "shape (3, 5)"),
+        ('File "a.py", line 3', 'File "a.py", line 4'),
+    ],
+)
+def test_a_number_that_means_something_does(one, other):
+    assert gist(one) != gist(other)

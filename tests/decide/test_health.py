@@ -195,7 +195,9 @@ def test_stacks_tell_a_sleeper_from_one_that_waits():
 
 def test_who_has_left_its_program_is_the_one_the_others_wait_for():
     """R60."""
-    told = stalled(stepping().at(101).lives(ev.TaskDone, "worker:1").at(108), "worker:0", since=100, waits=True)
+    told = stalled(
+        stepping().at(101).lives(ev.TaskDone, "worker:1", since=DAWN + 101).at(108), "worker:0", since=100, waits=True
+    )
     found = named(dumped(told, 129), 131.0)
     assert found is not None
     assert str(found.task) == "worker:1"
@@ -273,22 +275,59 @@ def test_an_uneven_but_healthy_finish_is_no_alarm_within_its_window():
     """Must show 5."""
     told = stepping().at(110).exited("worker:1")
     assert named(told, 209.0) is None
-    found = named(told, 211.0)
+    assert unhealthy(told.state, HEALTH, DAWN + 209.5) == Dump(tasks=(TaskId("worker", 0),))
+    found = named(dumped(told, 209.5), 212.0)
     assert found is not None
     assert (str(found.task), "worker:1 had finished" in found.cause) == ("worker:0", True)
 
 
+@pytest.mark.parametrize(("inside", "suspect"), [(True, "worker:1"), (None, "worker:1"), (False, "worker:0")])
+def test_one_that_left_early_is_the_suspect_of_who_still_waits_for_it(inside, suspect):
+    """R60: its peer is not late, it is kept waiting, unless its stacks show it somewhere else."""
+    told = stalled(stepping().at(110).exited("worker:1").at(125), "worker:0", since=110, waits=True)
+    health = dataclasses.replace(HEALTH, hang=0.0)
+    dumped(told, 209.5).lives(ev.StacksWritten, "worker:0", path="a", waits=inside)
+    found = named(told, 212.0, health)
+    assert found is not None
+    assert str(found.task) == suspect
+    assert ("finished early" in found.cause) is (suspect == "worker:1")
+
+
+def test_one_that_still_computes_long_after_its_peer_has_finished_is_late():
+    told = stalled(stepping().at(110).exited("worker:1").at(125), "worker:0", since=110, waits=False)
+    found = named(dumped(told, 209.5), 212.0, dataclasses.replace(HEALTH, hang=0.0))
+    assert found is not None
+    assert (str(found.task), "still ran" in found.cause) == ("worker:0", True)
+
+
+def test_an_early_end_is_said_once_with_how_long_the_others_may_go_on():
+    told = stepping().at(110).exited("worker:1")
+    policies = Policies(health=dataclasses.replace(HEALTH, finish=600.0))
+    assert not any(isinstance(one, Say) for one in next_step(told.state, policies, DAWN + 114))
+    assert Wake(at=DAWN + 115) in next_step(told.state, policies, DAWN + 114)
+    [said] = [one.event for one in next_step(told.state, policies, DAWN + 115) if isinstance(one, Say)]
+    assert said.message == "worker:1 has finished (exit 0); worker:0 may go on for 10 min (--finish)"
+    assert not any(isinstance(one, Say) for one in next_step(told.at(115).say(said).state, policies, DAWN + 130))
+
+
 def test_a_leader_whose_program_has_ended_and_whose_process_stays_is_named():
     """R72."""
-    told = stepping().at(110).lives(ev.TaskDone, "worker:0").at(111).exited("worker:1")
-    found = named(told, 211.0)
+    told = stepping().at(110).lives(ev.TaskDone, "worker:0", since=DAWN + 110).at(111).exited("worker:1")
+    found = named(dumped(told, 209.5), 212.0)
     assert found is not None
     assert str(found.task) == "worker:0"
-    assert "still there" in found.cause
+    assert "end of its program 102 s ago, and its process is still there" in found.cause
+
+
+def test_how_long_ago_a_program_ended_counts_from_its_end_and_not_from_the_word_of_it():
+    told = stepping().at(115).lives(ev.TaskDone, "worker:0", since=DAWN + 110)
+    found = named(dumped(told, 209.5), 212.0)
+    assert found is not None
+    assert "102 s ago" in found.cause
 
 
 def test_after_success_a_program_that_has_ended_gets_the_grace_of_a_stop():
-    told = stepping().at(110).lives(ev.TaskDone, "worker:1").exited("worker:0").succeeded()
+    told = stepping().at(110).lives(ev.TaskDone, "worker:1", since=DAWN + 110).exited("worker:0").succeeded()
     assert next_step(told.state, Policies(), DAWN + 112) == (Wake(at=DAWN + 115),)
     [say] = next_step(told.state, Policies(), DAWN + 115)
     assert isinstance(say, Say)
@@ -307,7 +346,7 @@ def test_after_success_a_program_that_has_ended_gets_the_grace_of_a_stop():
 def test_the_finishing_window_is_kept_also_by_a_program_that_has_ended(over):
     told = stepping().at(110).exited("worker:0").succeeded()
     if over:
-        told.at(114).lives(ev.TaskDone, "worker:1")
+        told.at(114).lives(ev.TaskDone, "worker:1", since=DAWN + 114)
     policies = Policies(health=dataclasses.replace(HEALTH, finish=6.0))
     told.noted("the job has succeeded, and waits for worker:1")
     assert next_step(told.state, policies, DAWN + 115) == (Wake(at=DAWN + 116),)

@@ -53,7 +53,7 @@ def test_a_run_is_scaled_up_and_down_and_ends_well(here):
     assert launcher.wait(timeout=60) == 0
     assert sizes(here) == [2, 4, 1]
     report = here.report()
-    assert [past["restart"] for past in report["past"]] == ["scaled from 2 to 4 workers", "scaled from 4 to 1 workers"]
+    assert [past["restart"] for past in report["past"]] == ["scaled from 2 to 4 workers", "scaled from 4 to 1 worker"]
     assert here.call("scale", "last", 2).returncode == 2
     here.gone(within=5)
 

@@ -70,6 +70,9 @@ def test_sigterm_to_one_worker_makes_all_of_a_fit_save_and_leave_at_one_step(her
     assert len({step for step, _ in left.values()}) == 1
     where = "/backup" if frequency == "7" else "/stop/model"
     assert all(where in saved for _, saved in left.values())
+    named = here.event("culprit-named")
+    assert named["cause"] == "worker:1 was asked to leave (SIGTERM), and all left at the agreed step"
+    assert [asked["task"] for asked in here.events("task-asked")] == ["worker:1"]
     # Preempted: the group starts again for free, and goes on from there.
     restored = here.event("checkpoint-restored", task="worker:0")
     assert restored["generation"] == 2

@@ -30,9 +30,10 @@ def everything() -> list[ev.Event]:
     told.say(ev.StacksOrdered(time=told.now, generation=1, tasks=told.tasks, by="phalanx"))
     told.lives(ev.StacksWritten, "worker:1", path="stacks/worker_1.txt").lives(ev.TaskAwake, "worker:1")
     told.lives(ev.StacksWritten, "worker:1", path="stacks/worker_1.2.txt", at="train.py:14 in step", waits=True)
+    told.lives(ev.TaskAsked, "worker:1")
     told.lives(ev.TaskLeaves, "worker:1", step=20, peers=1, saved="/ckpt/backup")
     told.lives(ev.TaskLeaves, "worker:1", step=20, peers=1, agreed=False, wrong="no space")
-    told.lives(ev.TaskDone, "worker:1")
+    told.lives(ev.TaskDone, "worker:1", since=told.now - 5)
     about = {"time": told.now, "generation": 2}
     told.say(ev.RestartOrdered(**about, at=told.now + 1.5, why="restart 1 of 3", tasks=(TaskId("ps", 0),)))
     told.say(ev.TaskGivenUp(**about, task=TaskId("evaluator", 0), why="it crashed; the training goes on without it"))

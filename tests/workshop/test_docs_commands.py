@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from phalanx.cli import jobflags
 from phalanx.cli import main as cli
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ CASES = sorted({(str(page.relative_to(ROOT)), command) for page in PAGES for com
 def test_a_command_in_the_docs_is_one_that_phalanx_takes(page, command):
     words = shlex.split(command)[1:]
     app = cli.app()
-    verb, bound, _ = app.parse_args(cli.delimit(app, words), exit_on_error=False, print_error=False)
+    verb, bound, _ = app.parse_args(jobflags.delimit(app, words), exit_on_error=False, print_error=False)
     assert callable(verb), page
     assert bound is not None
 

@@ -180,7 +180,7 @@ def _watch_launcher(link: Link) -> None:
     def ended() -> None:
         if not os.read(0, 4096):
             loop.remove_reader(0)
-            link.say(StopRequested(time=time.time(), by="its launcher has gone (--detach leaves a run alone)"))
+            link.say(StopRequested(time=time.time(), by="its launcher, which is gone (--detach leaves a run alone)"))
 
     loop.add_reader(0, ended)
 

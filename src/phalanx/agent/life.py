@@ -108,8 +108,8 @@ class Life:
     def facts(self) -> list[dict[str, Any]] | None:
         """What it has told since the last call, oldest first; None when all is told and nobody is left to tell more.
 
-        Each has "is": "first-step", "saved" (path, step), "restored" (path), "finished", "stopping" (step, saved,
-        peers) or "trouble" (message).
+        Each has "is": "first-step", "saved" (path, step), "restored" (path), "finished", "asked", "stopping" (step,
+        saved, peers) or "trouble" (message).
         """
         if self._pipe < 0:
             return None

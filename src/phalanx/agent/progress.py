@@ -93,7 +93,9 @@ class Progress:
             case "stopping":
                 self._tell_stopping(running, fact, now)
             case "finished":
-                asyncio.get_running_loop().call_later(LEAVING, self._still_there, running)
+                asyncio.get_running_loop().call_later(LEAVING, self._still_there, running, now)
+            case "asked" if not running.stopped:
+                self._tell(running, ev.TaskAsked, now)
 
     def _tell_stopping(self, running: Running, fact: dict[str, Any], now: float) -> None:
         """Where it stopped and what it saved."""
@@ -108,9 +110,9 @@ class Progress:
             wrong=str(fact.get("wrong", "")),
         )
 
-    def _still_there(self, running: Running) -> None:
+    def _still_there(self, running: Running, since: float) -> None:
         if running in self._followed and not running.ended.is_set():
-            self._tell(running, ev.TaskDone, time.time())
+            self._tell(running, ev.TaskDone, time.time(), since=since)
 
     def _look_at_all(self) -> None:
         now = time.time()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from phalanx.agent.children import Child
 from phalanx.agent.life import Life
 from phalanx.agent.output import Capture
 from phalanx.agent.standby import Standby
+from phalanx.noise import own_words
 from phalanx.protocol.messages import StartTask
 
 #: How many last lines an exit carries, and how long each may be.
@@ -34,7 +36,8 @@ class Running:
         self.news: dict[str, str] = {}
         self.gone: tuple[str, ...] = ()
 
-    def last_lines(self) -> tuple[str, ...]:
-        """What it said last on stderr, where tracebacks go; on stdout where stderr was silent."""
+    def last_words(self) -> dict[str, Any]:
+        """What it said last on stderr, where tracebacks go; and on stdout where stderr says nothing of its own."""
         out, err = (capture.last_lines(_LAST_LINES) for capture in self.captures)
-        return tuple(line[:_LINE_LENGTH] for line in (err or out))
+        lines = tuple(line[:_LINE_LENGTH] for line in (err or out))
+        return {"last_lines": lines, "last_output": out[-1][:_LINE_LENGTH] if out and not own_words(err) else ""}

@@ -362,7 +362,7 @@ class Tasks:
             core=event.core,
             oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
-            last_lines=running.last_lines(),
+            **running.last_words(),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )

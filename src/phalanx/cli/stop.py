@@ -146,7 +146,9 @@ class _Endings:
 
 
 def _result(state: RunState) -> str:
-    return f"{state.phase.value}, {state.end.cause}" if state.end else state.phase.value
+    if state.end is None:
+        return state.phase.value
+    return f"{state.phase.value}, {state.end.cause.removeprefix(f'{state.end.outcome}: ')}"
 
 
 def _only() -> Entry:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from phalanx.decide.exits import Kind, kind_of, known_error, says_victim, telling_line, words_for
+from phalanx.decide.exits import Kind, gist, kind_of, known_error, says_victim, words_for, words_of
+from phalanx.decide.strayed import strayed
 from phalanx.decide.unit import fallen
-from phalanx.events import CulpritNamed, RunEnded
+from phalanx.events import CulpritNamed, RunEnded, TaskExited
 from phalanx.hoststate import HostState
 from phalanx.names import TaskId
+from phalanx.spans import span
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -16,8 +18,8 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: A failure of its own within this many seconds after a victim's is the earlier one in truth.
 TEARDOWN = 2.0
 
-#: How many tasks a sentence names.
-_NAMED = 8
+#: How many tasks a sentence names, and how many letters of a task's own words it has.
+_NAMED, _WORDS = 8, 300
 
 
 def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
@@ -47,7 +49,7 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
         ]
         if early and state.succeeded is None:
             return left_early(state, min(early, key=lambda t: t.ended or now), now)
-    return _named(state, first, now)
+    return _left_on_request(state, first, now) if was_preempted(first) else _named(state, first, now)
 
 
 def lost_now(state: RunState) -> list[HostState]:
@@ -59,8 +61,34 @@ def lost_now(state: RunState) -> list[HostState]:
 
 
 def is_own(task: TaskState) -> bool:
-    """Whether it failed by itself: it could not start, or its last lines blame nobody."""
-    return task.exit is None or not says_victim(task.exit.last_lines)
+    """Whether it failed by itself: it could not start, was asked to leave, or its last lines blame nobody."""
+    return task.exit is None or was_preempted(task) or not says_victim(task.exit.last_lines)
+
+
+def was_preempted(task: TaskState) -> bool:
+    """Whether it has left by itself, as who is preempted does: whatever it says of its peers, they are not why."""
+    return task.exit is not None and bool(task.exit.code) and kind_of(task.exit) is Kind.PREEMPTION
+
+
+def _left_on_request(state: RunState, first: TaskState, now: float) -> CulpritNamed:
+    """All leave at one step where one is asked to: who came to its end first says nothing, who was asked does."""
+    asked = [task for task in state.tasks.values() if task.asked is not None and task.asked <= (first.ended or now)]
+    if not asked:
+        return _named(state, first, now)
+    task = min(asked, key=lambda task: (task.asked or now, task.id))
+    others = tuple(other.id for other in state.tasks.values() if other.id != task.id and _fell(other))
+    both = [state.tasks[name] for name in others] + [task]
+    agreed = bool(others) and all(one.leaves is not None and one.leaves.agreed for one in both)
+    return blame(
+        state,
+        task,
+        now,
+        kind=Kind.PREEMPTION,
+        cause=f"{task.id}{where(state, task)} was asked to leave (SIGTERM)"
+        + (", and all left at the agreed step" if agreed else ""),
+        victims=others,
+        hint="find out who sent SIGTERM: a batch system that wants the place back, an administrator, a script",
+    )
 
 
 def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
@@ -78,12 +106,13 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
             kind=Kind.USER,
             cause=f"{task.id}{place} could not start: {task.refused}{too}",
             victims=victims,
+            alike=tuple(other.id for other in alike),
             hint="`phalanx plan` shows the command and the interpreter",
         )
     known = known_error(task.exit.last_lines)
+    advice = f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}"
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
-    said = telling_line(task.exit.last_lines)
-    tail = f": {said[:300]}" if said and task.exit.signal is None else ""
+    tail = "" if task.exit.signal is not None or was_preempted(task) else _said(task.exit)
     return blame(
         state,
         task,
@@ -91,8 +120,17 @@ def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
         kind=kind_of(task.exit),
         cause=f"{task.id}{place} {words_for(task.exit)}{ran}{tail}{too}",
         victims=victims,
-        hint=f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}",
+        alike=tuple(other.id for other in alike),
+        hint=strayed(task.exit.last_lines) or advice,
     )
+
+
+def _said(event: TaskExited) -> str:
+    """Its own words, or that it has none, and how far it had come."""
+    if said := words_of(event):
+        return f": {said[:_WORDS]}"
+    last = f"; last line: {event.last_output.strip()[:_WORDS]}" if event.last_output.strip() else ""
+    return f", without a word of its own{last}"
 
 
 def _some(tasks: Sequence[TaskState]) -> str:
@@ -102,15 +140,19 @@ def _some(tasks: Sequence[TaskState]) -> str:
 
 
 def _alike(task: TaskState, culprit: TaskState) -> bool:
-    """Failed by itself in the same way, if only after it was told to end: the same fault, and nobody's victim."""
+    """Failed by itself in the same way, if only after it was told to end: the same fault, and nobody's victim.
+
+    One that our signal met has failed alike where it had said the same before.
+    """
     if not is_own(task) or task.phase is TaskPhase.LOST:
         return False
     if task.exit is None or culprit.exit is None:
         return task.phase is TaskPhase.FAILED and task.exit is culprit.exit
+    words = gist(words_of(task.exit))
+    same = words == gist(words_of(culprit.exit))
     if task.phase is TaskPhase.ENDED and task.exit.code is None:
-        return False  # by our signal
-    same = (task.exit.code, task.exit.signal) == (culprit.exit.code, culprit.exit.signal)
-    return same and telling_line(task.exit.last_lines) == telling_line(culprit.exit.last_lines)
+        return same and bool(words)
+    return same and (task.exit.code, task.exit.signal) == (culprit.exit.code, culprit.exit.signal)
 
 
 def never_listened(state: RunState, silent: list[TaskState], limit: float, now: float) -> CulpritNamed:
@@ -119,17 +161,26 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     others = [task for task in silent if task is not first]
     more = f" (nor did {_some(others)})" if others else ""
     named = {task.id for task in silent}
-    said = f"{first.id}{where(state, first)} never listened on {first.address} within {limit:g} s"
+    at, stacks = stacks_words(first)
+    said = f"{first.id}{where(state, first)} never listened on {first.address} within {span(limit)}"
     return blame(
         state,
         first,
         now,
         kind=Kind.USER,
-        cause=f"{said}{place(first)}{more}",
+        cause=f"{said}{at}{more}",
         victims=tuple(t.id for t in state.tasks.values() if t.id not in named and not t.phase.over),
-        hint="raise --start-timeout, or say --strategy none if the script needs no cluster",
+        alike=tuple(task.id for task in others),
+        hint=f"{stacks}raise --start-timeout, or say --strategy none if the script needs no cluster",
         sign="start",
     )
+
+
+def stacks_words(task: TaskState) -> tuple[str, str]:
+    """Where it is, for the cause, and where its stacks are, for the hint; empty where nobody knows."""
+    if task.stacks is None:
+        return "", ""
+    return place(task), f"its stacks are in {task.stacks.path}; "
 
 
 def left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
@@ -154,6 +205,7 @@ def blame(
     cause: str,
     hint: str,
     victims: tuple[TaskId, ...] = (),
+    alike: tuple[TaskId, ...] = (),
     sign: str = "",
 ) -> CulpritNamed:
     """The event that names one task."""
@@ -165,6 +217,7 @@ def blame(
         kind=kind.value,
         cause=cause,
         victims=victims,
+        alike=alike,
         hint=hint,
         sign=sign,
     )

@@ -28,9 +28,9 @@ def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered 
     elif size == before:
         return None
     elif size == state.asked and state.scale is not None and state.scale.time >= state.bound:
-        why = f"scaled from {before} to {size} workers"
+        why = f"scaled from {before} to {_workers(size)}"
     elif size > before:
-        why = f"grown from {before} to {size} workers: {hosts} hosts are there"
+        why = f"grown from {before} to {_workers(size)}: {hosts} hosts are there"
         if now < (due := state.bound + policies.resize.cooldown):
             return due
     else:
@@ -41,6 +41,10 @@ def resize(state: RunState, policies: Policies, now: float) -> ev.ResizeOrdered 
 def workers(tasks: Iterable[TaskId]) -> int:
     """How many of the tasks a size counts."""
     return sum(task.type == "worker" for task in tasks)
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker" if count == 1 else f"{count} workers"
 
 
 def living_hosts(state: RunState) -> int:

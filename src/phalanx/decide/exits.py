@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterable, Sequence
 
 from phalanx.events import TaskExited
-from phalanx.noise import telling
+from phalanx.noise import own_words
 
 
 class Kind(enum.Enum):
@@ -125,10 +125,43 @@ def says_victim(lines: Iterable[str]) -> bool:
 _RAISED = re.compile(r"(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Stop|Warning)\b(?::|$)")
 
 
+#: What stands between an exception that only announces its reason and that reason, as Keras prints it.
+_BETWEEN = re.compile(r"\s|Detected at node |<stack traces unavailable>|Traceback ")
+
+#: What differs from one start to the next, and tells no two failures apart.
+_VARIES = re.compile(
+    r"0x[0-9a-fA-F]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b"  # addresses in memory, UUIDs
+    r"|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|\b\d{9,}(?:\.\d+)?\b"  # dates and times
+    r"|\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|sec|seconds)\b"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}\b|(?<=[\w\]]):\d{4,5}\b|(?<=/tmp/)[^\s/'\"]+"  # hosts, ports, scratch files
+    r"|(?i:\b(?:pid|port|process|thread|tid)\b)[ =:#]*\d+"
+)
+
+
 def telling_line(lines: Sequence[str]) -> str:
-    """The line that says most: the exception of the last traceback, else the last line that is not blank."""
-    raised = next((line.strip() for line in reversed(lines) if _RAISED.match(line)), "")
-    return raised or next((line.strip() for line in reversed(telling(lines)) if line.strip()), "")
+    """The line that says most: the exception of the last traceback, else the last one that is no noise; or empty.
+
+    An exception that ends in a colon (`Graph execution error:`) has its reason in a line below.
+    """
+    at = next((at for at in reversed(range(len(lines))) if _RAISED.match(lines[at])), None)
+    if at is None:
+        return next((line.strip() for line in reversed(own_words(lines))), "")
+    raised = lines[at].strip()
+    below = own_words(lines[at + 1 :]) if raised.endswith(":") else ()
+    reason = next((line.strip() for line in below if not _BETWEEN.match(line)), "")
+    return f"{raised} {reason}".rstrip()
+
+
+def words_of(event: TaskExited) -> str:
+    """What it said of its own failure; empty where stderr tells nothing, and stdout only how far it had come."""
+    if event.last_output and not any(_RAISED.match(line) for line in event.last_lines):
+        return ""
+    return telling_line(event.last_lines)
+
+
+def gist(words: str) -> str:
+    """The same for two failures that differ in times, addresses, ports and process numbers alone."""
+    return _VARIES.sub("…", words)
 
 
 def known_error(lines: Iterable[str]) -> KnownError | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from phalanx.decide.culprit import is_own
-from phalanx.decide.exits import Kind, kind_of
+from phalanx.decide.culprit import is_own, was_preempted
 from phalanx.decide.unit import fallen
 from phalanx.names import TRAINING_TYPES
 from phalanx.plan.outline import Strategy
@@ -22,7 +21,7 @@ LEAVING = 3.0
 def left_alone(state: RunState) -> float | None:
     """Until when nobody else need be told to end; None where that is at once."""
     first = _first(state)
-    if first is None or not _preempted(first) or first.ended is None:
+    if first is None or not was_preempted(first) or first.ended is None:
         return None
     return first.ended + LEAVING
 
@@ -37,7 +36,7 @@ def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tu
     """
     usual = policies.grace.failure
     first = _first(state)
-    if first is not None and _preempted(first):
+    if first is not None and was_preempted(first):
         return ((list(told), policies.grace.stop),)
     certain = first is not None and first.exit is not None and first.exit.signal is not None and is_own(first)
     if not (certain and policies.restart.max and state.strategy == Strategy.MWMS.value and usual <= Grace().failure):
@@ -50,8 +49,3 @@ def graces(state: RunState, told: Sequence[TaskState], policies: Policies) -> tu
 def _first(state: RunState) -> TaskState | None:
     trained = [task for task in fallen(state) if task.id.type in TRAINING_TYPES]
     return min(trained, key=lambda task: (task.ended or math.inf, task.id), default=None)
-
-
-def _preempted(task: TaskState) -> bool:
-    """Whether it has left by itself, as who is preempted does."""
-    return task.exit is not None and bool(task.exit.code) and kind_of(task.exit) is Kind.PREEMPTION

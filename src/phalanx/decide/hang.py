@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from phalanx.decide.culprit import blame, left_early, place, where
 from phalanx.decide.exits import Kind
-from phalanx.events import CulpritNamed
+from phalanx.events import CulpritNamed, Noted
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Health
+from phalanx.spans import span
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -177,7 +178,10 @@ def _how(task: TaskState, rank: int) -> str:
 
 
 def unfinished(state: RunState, health: Health, now: float) -> Finding:
-    """Who still runs long after the first of the group has ended well, or after its own program has ended."""
+    """Who still runs long after the first of the group has ended well, or after its own program has ended.
+
+    One that waits for its peers, as its stacks tell, is not late: the one that left early is the suspect (R60).
+    """
     members = [t for t in group(state) if t.listening is not None or (t.done is not None and t.quiet is not None)]
     running = [task for task in members if task.phase is TaskPhase.RUNNING]
     window = max(health.finish, _SHORTEST_FINISH)
@@ -185,9 +189,13 @@ def unfinished(state: RunState, health: Health, now: float) -> Finding:
     over = [at for task in members if (at := _over_at(task)) is not None]
     if not over or not running or leader is None or leader.phase is not TaskPhase.RUNNING:
         return None
-    if now < min(over) + window:
-        return min(over) + window
+    deadline = min(over) + window
+    if (look := stacks_before(state, deadline, now, since=deadline - AHEAD)) is not None:
+        return look
     last = leader if leader in running else running[0]
+    gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED]
+    if gone and all(_waits(task, min(over)) for task in running):
+        return left_early(state, min(gone, key=lambda task: task.ended or now), now)
     if last.done is not None:
         said = f"came to the end of its program {now - last.done:.0f} s ago, and its process is still there"
         hint = "a thread that is no daemon, a child or an exit handler keeps it: end it, or leave by os._exit"
@@ -205,6 +213,29 @@ def unfinished(state: RunState, health: Health, now: float) -> Finding:
         sign="finish",
         hint=hint,
     )
+
+
+def _waits(task: TaskState, since: float) -> bool:
+    """Whether it surely waits for its peers: it does no step for that long, and nothing of its own."""
+    return task.stalled is not None and _rank(task, since) == _WAITS
+
+
+def early(state: RunState, health: Health, now: float) -> Noted | float | None:
+    """A word, once, that one of the group has ended well and how long the others may go on; or when it is due."""
+    members = group(state)
+    gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED and task.ended is not None]
+    running = [task for task in members if task.phase is TaskPhase.RUNNING and task.done is None]
+    if not gone or not running or health.finish <= _SHORTEST_FINISH:
+        return None
+    first = min(gone, key=lambda task: (task.ended or now, task.id))
+    begins = f"{first.id} has finished (exit 0)"
+    if any(note.message.startswith(begins) and note.time >= (state.bound or 0.0) for note in state.notes):
+        return None
+    due = (first.ended or now) + _SHORTEST_FINISH
+    if now < due:
+        return due
+    others = ", ".join(str(task.id) for task in running[:3]) + (", …" if running[3:] else "")
+    return Noted(time=now, message=f"{begins}; {others} may go on for {span(health.finish)} (--finish)")
 
 
 def _over_at(task: TaskState) -> float | None:

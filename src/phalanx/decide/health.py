@@ -31,7 +31,7 @@ SILENCE = 120.0
 
 def patience(health: Health) -> float:
     """Seconds after which an agent speaks of a task that shows nothing: early enough for every limit."""
-    limits = [limit for limit in (_silence(health), health.hang) if limit > 0]
+    limits = [limit for limit in (_silence(health), health.hang, health.finish) if limit > 0]
     return min(max(min(limits, default=60.0) / 4, 1.0), 15.0)
 
 

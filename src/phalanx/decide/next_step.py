@@ -15,7 +15,7 @@ from phalanx.decide.culprit import lost_now, name_culprit, never_listened, nobod
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
-from phalanx.decide.hang import AHEAD, Dump, Finding, must_listen, stacks_before, start_deadline
+from phalanx.decide.hang import AHEAD, Dump, Finding, early, must_listen, stacks_before, start_deadline
 from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
@@ -23,6 +23,7 @@ from phalanx.decide.unit import failing_unit, fallen, only_looks_on
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
+from phalanx.spans import span
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -200,7 +201,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
     waits = f"generation {state.generation + 1} waits for hosts"
     if not any(note.message.startswith(waits) for note in state.notes):
         words = f"{waits}: {come} of {state.wanted_hosts} are there; `phalanx join {state.run}` brings one"
-        limit = f"it waits {policies.health.start:g} s"
+        limit = f"it waits {span(policies.health.start)}"
         return (Say(event=ev.Noted(time=now, message=f"{words}; {limit}")),)
     if now < deadline:
         return (Wake(at=deadline),)
@@ -289,7 +290,7 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     if can_start(state):
         return (Wake(at=now + _SOON),)
     come = living_hosts(state)
-    cause = f"{come} of {state.wanted_hosts} hosts joined within {policies.health.start:g} s"
+    cause = f"{come} of {state.wanted_hosts} hosts joined within {span(policies.health.start)}"
     end = nobody_to_blame(state.generation, now, kind=Kind.INFRASTRUCTURE, cause=cause, code=3)
     return tuple(Say(event=event) for event in end)
 
@@ -301,16 +302,16 @@ def _looked(state: RunState, policies: Policies, now: float) -> tuple[Action, ..
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
     """Who is stuck, and who has not come to listen."""
-    found = _ask(unhealthy(state, policies.health, now))
+    found = _ask(unhealthy(state, policies.health, now)) + _ask(early(state, policies.health, now))
     return (
         found if any(not isinstance(action, Wake) for action in found) else (*found, *_starting(state, policies, now))
     )
 
 
-def _ask(finding: Finding) -> tuple[Action, ...]:
+def _ask(finding: Finding | ev.Noted) -> tuple[Action, ...]:
     """What a look at the health comes to."""
     match finding:
-        case ev.CulpritNamed():
+        case ev.CulpritNamed() | ev.Noted():
             return (Say(event=finding),)
         case Dump():
             return (finding,)
@@ -361,7 +362,7 @@ def _not_listening(state: RunState, policies: Policies, now: float) -> tuple[Act
     if sure:
         return (Say(event=never_listened(state, late, limit, now)),)
     names = ", ".join(f"{t.id} ({t.address})" for t in late)
-    return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {limit:g} s after the start: {names}")),)
+    return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {span(limit)} after the start: {names}")),)
 
 
 def _all_ended_well(now: float) -> tuple[Action, ...]:

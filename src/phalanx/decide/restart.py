@@ -6,11 +6,13 @@ import dataclasses
 import re
 import zlib
 
-from phalanx.decide.exits import Kind, says_victim, telling_line
+from phalanx.decide.exits import Kind, gist, says_victim, words_of
 from phalanx.decide.together import answered
 from phalanx.decide.unit import failing_unit, only_looks_on
+from phalanx.events import TaskExited
 from phalanx.plan.policies import Restart
-from phalanx.states import PastFailure, RunState, last_lines
+from phalanx.spans import span
+from phalanx.states import PastFailure, RunState
 from phalanx.taskstate import TaskState, total_steps
 
 #: No second try mends a program that cannot even be read or imported.
@@ -72,7 +74,7 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:  # noqa: PL
     spent = [p for p in alike if only_looks_on(frozenset(p.restart.tasks)) is aside]  # neither pays for the other
     if len(spent) >= restart.max:
         times = "once" if len(spent) == 1 else f"{len(spent)} times"
-        return Verdict(again=False, why=f"its budget is spent: restarted {times} within {restart.within:g} s")
+        return Verdict(again=False, why=f"its budget is spent: restarted {times} within {span(restart.within)}")
     why = f"restart {len(spent) + 1} of {restart.max}"
     return Verdict(again=True, why=why, at=now + back_off(state.run, len(spent)))
 
@@ -111,7 +113,7 @@ def _past_help(state: RunState) -> str:
         return "it could not be started"
     if task.exit is None or task.exit.signal is not None:
         return ""
-    words = telling_line(last_lines(state))
+    words = words_of(task.exit)
     if _PERMANENT.match(words) or task.exit.code in _NEVER_RAN or (task.exit.code == _USAGE and _at_once(task, words)):
         return "no restart mends that"
     return ""
@@ -127,23 +129,40 @@ def _seen_before(state: RunState) -> str:
         return "it did not start the time before either"
     if task.exit is None or task.exit.signal is not None:
         return ""
-    words = telling_line(last_lines(state))
-    if words and state.past and telling_line(state.past[-1].last_lines) == words and _no_further(state, task):
-        return "it failed with the same words as before"
+    words = words_of(task.exit)
+    if state.past and (why := _as_before(state.past[-1], task, task.exit)):
+        return why
     failed = [other for other in state.tasks.values() if other.exit is not None and other.exit.code not in (0, None)]
     if len(failed) == len(state.tasks) and all(_at_once(other, words) for other in failed):
-        return "every task failed with the same words in its first seconds"
+        return f"every task failed {'with the same words' if words else 'alike'} in its first seconds"
     return ""
 
 
-def _no_further(state: RunState, task: TaskState) -> bool:
-    """Whether it fell at the step at which the failure before came; so too where steps are not known."""
+def _as_before(past: PastFailure, task: TaskState, exit_: TaskExited) -> str:
+    """In which way it fell as it did before, at the same step; empty where it did not.
+
+    Where steps are not known the words alone tell. One without a word must have come to the same step with the same
+    code; where steps are not known, to the same last line.
+    """
+    if past.exit is None or past.exit.signal is not None:
+        return ""
     steps = total_steps(task, task.step) if task.first_step is not None else None
-    return steps is None or state.past[-1].step is None or steps == state.past[-1].step
+    known = steps is not None and past.step is not None
+    if known and steps != past.step:
+        return ""
+    words, before = gist(words_of(exit_)), gist(words_of(past.exit))
+    if words or before:
+        return "it failed with the same words as before" if words == before else ""
+    if exit_.code != past.exit.code:
+        return ""
+    if known:
+        return f"it failed with the same code at the same step as before ({steps})"
+    last = gist(exit_.last_output)
+    return "it failed after the same last line as before" if last and last == gist(past.exit.last_output) else ""
 
 
 def _at_once(task: TaskState, words: str) -> bool:
     if task.exit is None or task.started is None or says_victim(task.exit.last_lines):
         return False
-    last = telling_line(task.exit.last_lines)
-    return last == words and task.exit.time - task.started <= _FIRST_SECONDS
+    same = gist(words_of(task.exit)) == gist(words)
+    return same and task.exit.time - task.started <= _FIRST_SECONDS

@@ -43,6 +43,7 @@ _PARTS = (
     "hoststate.py",
     "names.py",
     "noise.py",
+    "spans.py",
     "patient.py",
     "redact.py",
     "states.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from phalanx.decide.exits import telling_line
 from phalanx.noise import telling
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
@@ -137,8 +138,9 @@ def _said(task: TaskReport) -> str:
     """A task that did well prints its result on stdout; one that did not explains itself on stderr."""
     if task.refused:
         return task.refused
-    words = task.last_lines if task.state in _BAD else (task.last_output, *reversed(task.last_lines))
-    lines = [visible(line).strip() for line in (reversed(words) if task.state in _BAD else words)]
+    if task.state in _BAD and (said := telling_line([visible(line) for line in task.last_lines])):
+        return said
+    lines = [visible(line).strip() for line in (task.last_output, *reversed(task.last_lines))]
     return next((line for line in telling(line for line in lines if line)), "")
 
 

@@ -138,10 +138,13 @@ def _life(event: ev.TaskEvent, state: RunState) -> str:  # noqa: C901, PLR0911 -
             return f"has done no step for {event.time - event.since:.0f} s, after {at}{doing}{waits}"
         case ev.TaskAwake():
             return "goes on"
+        case ev.TaskAsked():
+            return "was asked to leave (SIGTERM)"
         case ev.TaskLeaves():
             return _leaves(event, state)
         case ev.TaskDone():
-            return "has come to the end of its program, and its process is still there"
+            ago = f"{event.time - event.since:.0f} s ago"
+            return f"came to the end of its program {ago}, and its process is still there"
         case ev.StacksWritten():
             return f"has written what its threads do: {event.path}"
     return type(event).__name__

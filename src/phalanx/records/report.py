@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from phalanx.decide.exits import words_for
+from phalanx.decide.exits import telling_line, words_for
 from phalanx.events import Resumed
 from phalanx.names import TRAINING_TYPES, TaskId, training_order
 from phalanx.plan.plan import Plan
@@ -339,7 +339,7 @@ def _lone(state: RunState) -> list[str]:
 def _fall(task: TaskState, told: TaskReport) -> str:
     if task.exit is None:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
-    last = next((line.strip() for line in reversed(told.last_lines) if line.strip()), "")
+    last = telling_line(told.last_lines)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
 
 

@@ -84,9 +84,15 @@ class Stop:
         else:
             self._at = self._steps.begun
             self._steps.gate = self._gate
+            self._thread.start_new_thread(self._line.say, ("asked",))
 
     def _on_term(self, _number: int, _frame: "FrameType | None") -> None:
-        self._thread.start_new_thread(self._put, (_WANTED, _GO))
+        self._thread.start_new_thread(self._ask, ())
+
+    def _ask(self) -> None:
+        """Who was asked is told first: whoever else leaves now does it for this one's sake."""
+        self._line.say("asked")
+        self._put(_WANTED, _GO)
 
     def _put(self, key: str, value: str) -> None:
         try:
