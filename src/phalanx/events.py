@@ -274,7 +274,7 @@ class TaskGivenUp(Event):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Resumed(Event):
-    """Where the training went on after a restart, as its leader's first step proves."""
+    """Where the training went on, as its leader's first step proves: after a restart, or from another run."""
 
     generation: int
     attempt: int

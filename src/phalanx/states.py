@@ -91,7 +91,9 @@ class RunState:
     #: The run's own complete checkpoints: the training steps that each holds; and when the newest was written.
     saved: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
     progress: float | None = None
-    #: Where each generation after the first went on.
+    #: Training steps that came before attempts that are over, by generation, attempt and task; 0 is left out.
+    bases: Mapping[tuple[int, int, TaskId], int | None] = dataclasses.field(default_factory=dict)
+    #: Where each generation went on; the first where it read a checkpoint.
     resumed: tuple[ev.Resumed, ...] = ()
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
@@ -187,13 +189,15 @@ def _lost(state: RunState, event: ev.HostLost) -> RunState:
     known = state.hosts.get(event.host)
     if known is None or known.left:
         return state
+    # Told after the generation was bound, it was lost while it ran, whatever the clock of its agent says.
+    now = max(event.time, state.bound or event.time)
     tasks = {
-        name: dataclasses.replace(task, phase=TaskPhase.LOST, ended=event.time)
+        name: dataclasses.replace(task, phase=TaskPhase.LOST, ended=now)
         if task.host == event.host and not task.phase.over
         else task
         for name, task in state.tasks.items()
     }
-    lost = dataclasses.replace(known, lost=event.reason, lost_at=event.time, lost_why=event.reason)
+    lost = dataclasses.replace(known, lost=event.reason, lost_at=now, lost_why=event.reason)
     return dataclasses.replace(_host(state, lost), tasks=tasks)
 
 
@@ -310,7 +314,8 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
         exit=state.blamed.exit if state.blamed else None,
         restart=event,
     )
-    state = dataclasses.replace(state, past=(*state.past, over))
+    bases = {(task.generation, task.attempt, name): task.base for name, task in state.tasks.items() if task.base != 0}
+    state = dataclasses.replace(state, past=(*state.past, over), bases={**state.bases, **bases})
     if not event.tasks:
         return dataclasses.replace(state, phase=RunPhase.RESTARTING, restart=event)
     again = {name: next_attempt(state.tasks[name], event.at) for name in event.tasks if name in state.tasks}

@@ -33,7 +33,7 @@ from phalanx.plan.wire import from_wire, to_wire
 from phalanx.records.index import Entry
 from phalanx.records.reader import read_end, read_state
 from phalanx.records.writer import write_atomic
-from phalanx.states import RunPhase, RunState
+from phalanx.states import RunPhase, RunState, steps_done
 
 _PR_SET_PDEATHSIG = 1
 #: Seconds between two signals, so that they are two.
@@ -86,7 +86,7 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
         with _started(declared, runs=runs, environ=environ) as (launcher, entry, folder):
             say(f"{entry.run}: undisturbed")
             began = time.monotonic()
-            session = Session(entry, (), prepared=folder, launched=launcher)
+            session = Session(entry, (), prepared=folder, say=say, launched=launcher)
             session.run()
             calm = entry, session.state, time.monotonic() - began
         if session.state.phase is not RunPhase.SUCCEEDED:
@@ -110,6 +110,7 @@ def try_out(declared: Declared, question: Question, *, runs: Path, environ: Mapp
             say=say,
             launched=launcher,
             join=back,
+            steps=None if calm is None else steps_done(calm[1]) is not None,
         )
         told = session.run()
         took = time.monotonic() - began

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.agent.children import ChildSpec, Exited, FailedToStart, Gone, Lost, Started
+from phalanx.agent.children import ChildSpec, Exited, FailedToStart, Gone, Lost, Started, sweep
+from phalanx.agent.tree import marker_of
 from phalanx.errors import PlaceError
 
 pytestmark = pytest.mark.real
@@ -355,3 +356,15 @@ def test_a_spec_survives_as_json_whatever_the_environment_holds():
     odd = os.fsdecode(bytes(range(1, 256)))
     assert json.loads(json.dumps({"env": {"ODD": odd}}))["env"]["ODD"] == odd
     assert ChildSpec(id="a", argv=("x",), env={}, cwd="/", stdout=1, stderr=2).cpus == ()
+
+
+def test_tasks_of_two_runs_that_bear_one_name_are_told_apart_by_their_folders(desk, tmp_path):
+    """Started in the same second, in two places: the end of one must not be the other's."""
+    env = {"PATH": os.environ["PATH"], "PHALANX_RUN": "t-1130-151738", "PHALANX_TASK": "worker:0"}
+    ours, theirs = ({**env, "PHALANX_TASK_DIR": str(tmp_path / place)} for place in ("ours", "theirs"))
+    child = desk.spawn("sleep", "60", env=theirs)
+    desk.until(Started)
+    sweep([marker_of(ours)], ())
+    assert not desk.dead(child.pid)
+    sweep([marker_of(theirs)], ())
+    assert desk.until(Exited).signal == signal.SIGKILL

@@ -332,3 +332,13 @@ async def test_nothing_is_started_once_the_next_generation_is_due_and_nothing_is
     assert len(here.started) == 1
     here.pool.close()
     assert here.killed == here.started
+
+
+async def test_where_no_generation_follows_every_standby_goes_and_the_lead_hears_it(bench):
+    here = bench()
+    here.pool.follow([worker(0), worker(1)])
+    await asyncio.sleep(CALM + 60)
+    here.pool.no_more()
+    await asyncio.sleep(60)
+    assert here.counts() == [2, 0]
+    assert len(here.killed) == 2

@@ -153,3 +153,12 @@ BACK = '  File "/v/lib/python3.11/site-packages/tensorflow/python/ops/script_ops
 )
 def test_stacks_tell_where_it_is_and_whether_it_waits(text, found):
     assert telling(text) == found
+
+
+def test_writing_its_stacks_is_no_sign_of_life():
+    """Somebody looks at a task that sleeps, and the clock of its silence goes on."""
+    film = Film()
+    assert film.run(10, listens=False) == [Quiet(0.0)]
+    assert film.run(1, cpu=0.01, disturbed=True) == []
+    assert film.run(10, disturbed=False) == []
+    assert film.run(1, cpu=0.01) == [Awake()]

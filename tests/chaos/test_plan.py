@@ -71,6 +71,13 @@ def test_a_fault_that_cannot_be_is_one_clear_error(text, message, hint):
     assert hint is None or hint in (wrong.value.hint or "")
 
 
+def test_every_fault_is_said_in_words_of_its_own_and_never_by_the_name_of_its_target_alone():
+    said = [str(Fault(kind=kind)) for kind in ("lead", "launcher", "disk", "clock")]
+    assert said == ["kill the lead", "kill the launcher", "fill the disk", "move the clock"]
+    assert str(Fault(kind="agent", target="1", value=2.0)) == "kill agent:1 back after 2 s"
+    assert str(Fault(kind="disk", target="lead", value=1.0)) == "fill the disk of lead for 1 s"
+
+
 def test_where_only_one_target_is_possible_it_need_not_be_named():
     two = TASKS[1:3]
     assert check_target(Fault(kind="slow"), tasks=two, hosts=1).target == "worker:0-worker:1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import DAWN, History, running
+from builders import DAWN, History, history, running
 from phalanx import events as ev
 from phalanx.chaos.compare import Comparison
 from phalanx.chaos.fault import Fault
@@ -70,6 +70,95 @@ def test_a_lone_attempt_that_comes_back_while_the_others_go_on_is_a_recovery():
     told.say(alone).at(6).again("worker:1").started("worker:1")
     assert told_of(KILL, told).outcome is Outcome.OPEN, "it has listened before"
     assert told_of(KILL, told.at(7).listening("worker:1")).outcome is Outcome.RECOVERED
+
+
+def beside_a_server() -> History:
+    """Two workers and a ps, of which the chief alone makes steps, as `ParameterServerStrategy` has it."""
+    told = history("chief:0", "worker:0", "worker:1", "ps:0", strategy="ps").at(0.5).joined()
+    told.at(1.0).bound().at(1.5).started().at(2.0).listening()
+    return told.at(4).lives(ev.TaskStepped, "chief:0", step=40)
+
+
+def test_a_worker_beside_a_server_has_recovered_when_it_listens_since_it_makes_no_steps_of_its_own():
+    told = beside_a_server().at(5.1).exited("worker:1", signal=9).culprit("worker:1", "killed").restarted("worker:1")
+    told.at(5.3).started("worker:1")
+    assert told_of(KILL, told).outcome is Outcome.OPEN, "it has listened before"
+    found = told_of(KILL, told.at(5.5).listening("worker:1"))
+    assert (found.outcome, found.recovered) == (Outcome.RECOVERED, pytest.approx(0.5))
+
+
+def test_a_server_has_recovered_with_the_next_step_of_the_chief_that_starts_again_with_it():
+    told = beside_a_server().at(5.1).exited("ps:0", signal=9).exited("chief:0", signal=15, stopped=True)
+    told.culprit("ps:0", "killed").restarted("chief:0", "ps:0").at(6).started("chief:0", "ps:0")
+    told.listening("chief:0", "ps:0")
+    kill = Fault(kind="kill", target="ps:0")
+    assert told_of(kill, told).outcome is Outcome.OPEN
+    assert told_of(kill, told.at(7).lives(ev.TaskStepped, "chief:0", step=1)).recovered == pytest.approx(2.0)
+
+
+def test_a_run_that_succeeds_before_all_run_again_has_recovered_and_was_not_unharmed():
+    told = beside_a_server().at(5.1).exited("worker:1", signal=9).culprit("worker:1", "killed").restarted("worker:1")
+    found = told_of(KILL, told.at(5.2).ended("succeeded", 0, "chief:0 exited with code 0"))
+    assert (found.outcome, found.blamed, found.recovered) == (Outcome.RECOVERED, "worker:1", None)
+
+
+def test_an_onlooker_that_is_given_up_is_over_though_nothing_starts_again():
+    told = history("worker:0", "worker:1", "evaluator:0").joined().bound().started().at(2).listening()
+    told.at(5.1).exited("evaluator:0", signal=9).culprit("evaluator:0", "killed")
+    told.say(ev.TaskGivenUp(time=told.now, generation=1, task=TaskId("evaluator", 0), why="no restart is left"))
+    found = told_of(Fault(kind="kill", target="evaluator:0"), told)
+    assert (found.outcome, found.blamed) == (Outcome.RECOVERED, "evaluator:0")
+
+
+@pytest.mark.parametrize(
+    ("fault", "lifted", "outcome"),
+    [
+        (Fault(kind="stop", target="worker:1"), None, "not shown"),
+        (Fault(kind="stall", target="worker:1"), None, "not shown"),
+        (Fault(kind="stop", target="worker:1", value=2.0), None, "not shown"),
+        (Fault(kind="stop", target="worker:1", value=0.2), 5.2, "unharmed"),
+        (Fault(kind="agent", target="0"), None, "not shown"),
+        (Fault(kind="scale", value=1.0), None, "not shown"),
+        (Fault(kind="lead"), None, "not shown"),
+        (Fault(kind="refuse", target="worker:0-worker:1"), None, "unharmed"),
+        (Fault(kind="disk"), None, "unharmed"),
+        (Fault(kind="launcher"), None, "unharmed"),
+    ],
+)
+def test_what_has_to_show_and_has_not_before_the_run_succeeds_is_not_told_as_unharmed(fault, lifted, outcome):
+    told = running().at(6).succeeded().ended("succeeded", 0, "worker:0 exited with code 0")
+    found = told_of(fault, told, lifted=lifted)
+    assert found.outcome.value == outcome
+    assert found.outcome.good
+    assert bool(found.why) == (outcome == "not shown")
+
+
+def stopped_and_back(name: str = "worker:0") -> History:
+    told = running().at(5.5).lives(ev.TaskFroze, "worker:0", since=DAWN + 5).culprit(name, "state T", sign="frozen")
+    told.exited("worker:0", "worker:1", signal=9, stopped=True).restarted()
+    return told.at(6).bound().started()
+
+
+@pytest.mark.parametrize("own", ["worker:0", "worker:1"])
+def test_a_fault_that_was_rightly_named_is_not_charged_with_what_the_script_does_after_the_restart(own):
+    told = stopped_and_back().at(8).exited(own, code=1, said=("NameError: no",)).culprit(own, "exited with code 1")
+    found = told_of(Fault(kind="stop", target="worker:0"), told.ended("failed", 1, f"{own}: NameError: no"))
+    assert (found.outcome, found.blamed, found.sign) == (Outcome.FOUND, "worker:0", "stopped")
+    assert "the run's own: " in found.why
+    assert not story(found, result="failed").good, "a run that fails by itself is not as it should be"
+
+
+def test_a_wrong_name_stays_wrong_whatever_is_named_later():
+    told = stopped_and_back("worker:1").at(8).exited("worker:0", code=1).culprit("worker:0", "exited with code 1")
+    found = told_of(Fault(kind="stop", target="worker:0"), told.ended("failed", 1, "worker:0: NameError: no"))
+    assert (found.outcome, found.blamed) == (Outcome.MISBLAMED, "worker:1")
+
+
+def test_a_host_that_the_next_generation_waits_for_in_vain_is_what_ended_the_run():
+    told = running(hosts=2).at(5.1).lost(1, "its agent has ended").culprit(None, "host lost", host=1)
+    told.exited("worker:0", signal=9, stopped=True).restarted().at(9).culprit(None, "no such host came", host=None)
+    found = told_of(Fault(kind="agent", target="1"), told.ended("failed", 3, "1 of 2 hosts"))
+    assert (found.outcome, found.blamed) == (Outcome.ENDED, "host 1")
 
 
 def test_a_lost_host_is_the_agents_death():
@@ -193,6 +282,11 @@ def test_the_report_of_a_good_and_of_a_bad_run(golden):
     cannot = refused(Fault(kind="stall", target="worker:0"), "worker:0 cannot be made to stall")
     golden("chaos/good.txt", render(story(GOOD, comparison=same)))
     golden("chaos/bad.txt", render(story(GOOD, bad, never, cannot, comparison=other)))
+    stop = Fault(kind="stop", target="worker:0")
+    failed = stopped_and_back().at(8).exited("worker:1", code=1).culprit("worker:1", "exited with code 1")
+    found = told_of(stop, failed.ended("failed", 1, "worker:1 exited with code 1"))
+    unshown = told_of(Fault(kind="lead"), running().at(6).ended("succeeded", 0, "worker:0 exited with code 0"))
+    golden("chaos/own.txt", render(story(unshown, found, result="failed", cause="worker:1 exited with code 1")))
 
 
 def test_a_story_is_good_only_when_every_fault_and_the_result_are():

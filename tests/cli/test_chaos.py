@@ -17,10 +17,11 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
-    """Runs the verb in a folder with a script and two runs, one that goes on and one that has ended."""
+    """Runs the verb in a folder with a script and three runs: one goes on, one does and is detached, one has ended."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("print(1)\n")
-    for age, told in enumerate((running(run="going-1130-070000"), killed(run="over-1130-070000"))):
+    names = ("going-1130-070000", "detached-1130-070000")
+    for age, told in enumerate((*(running(run=name) for name in names), killed(run="over-1130-070000"))):
         folder = told.write(tmp_path / "runs")
         Index().add(
             Entry(
@@ -31,6 +32,7 @@ def ask(tmp_path, monkeypatch):
                 token="t",
                 created=time.time() - age,
                 launcher=os.getpid(),
+                detached=folder.run.startswith("detached"),
             )
         )
 
@@ -53,6 +55,14 @@ def ask(tmp_path, monkeypatch):
         (["going", "--count", "-1"], "no fault"),
         (["going", "--fault", "kill:worker:0", "--every", "soon"], "--every"),
         (["going", "--fault", "kill:worker:0", "--compare", "("], "no regular expression"),
+        (["going", "--fault", "kill:worker:0", "--patience", "0"], "would count as hung at once"),
+        (["going", "--fault", "kill:worker:0", "--tolerance", "nan"], "is no difference"),
+        (["going", "--fault", "scale=9"], "scale=9: only workers of MultiWorkerMirroredStrategy"),
+        (["--workers", "2", "--fault", "scale=9", "train.py"], "scale=9: 9 workers: this job takes 2 to 2"),
+        (["--workers", "2", "--ps", "1", "--fault", "scale=3", "train.py"], "scale=3: only workers of"),
+        (["--workers", "2", "--max-workers", "4", "--fault", "scale=9", "train.py"], "this job takes 2 to 4"),
+        (["--workers", "2", "--max-workers", "4", "--fault", "scale=2", "train.py"], "the run has that size"),
+        (["detached", "--fault", "launcher"], "has no launcher any more"),
         (["over", "--fault", "kill:worker:0"], "has ended already"),
         (["nobody", "--fault", "kill:worker:0"], "no run is called 'nobody'"),
         (["--workers", "2", "--fault", "kill:worker:2", "train.py"], "no task worker:2"),
@@ -64,7 +74,8 @@ def test_what_cannot_be_asked_is_one_clear_error(ask, tmp_path, words, message):
         ask(*words)
     assert message in str(wrong.value)
     assert wrong.value.exit_code == 2
-    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"going-1130-070000", "over-1130-070000"}
+    names = {path.name.partition("-")[0] for path in (tmp_path / "runs").iterdir()}
+    assert names == {"going", "detached", "over"}
 
 
 def test_a_task_that_is_not_there_any_more_is_a_fault_that_was_not_possible(ask, capsys):

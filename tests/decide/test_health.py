@@ -85,10 +85,24 @@ def test_steps_that_are_read_from_a_frozen_process_do_not_thaw_it():
 
 def test_silence_counts_from_the_last_sign_of_life():
     told = running().at(15).lives(ev.TaskQuiet, "worker:1", since=DAWN + 10)
-    assert unhealthy(told.state, HEALTH, DAWN + 15) == DAWN + 30
-    found = named(told, 30.0)
+    assert unhealthy(told.state, HEALTH, DAWN + 15) == DAWN + 30 - AHEAD
+    assert isinstance(unhealthy(told.state, HEALTH, DAWN + 29), Dump)
+    dumped(told, 29)
+    assert unhealthy(told.state, HEALTH, DAWN + 29.5) == DAWN + 30
+    found = named(told, 31.0)
     assert found is not None
     assert str(found.task) == "worker:1"
+    assert "dead file system" in found.hint
+
+
+def test_a_silent_task_whose_stacks_tell_where_it_is_does_not_hang_in_a_dead_file_system():
+    told = running().at(15).lives(ev.TaskQuiet, "worker:1", since=DAWN + 10)
+    dumped(told, 29).lives(ev.StacksWritten, "worker:1", path="stacks/b", waits=False, at="train.py:30 in load")
+    told.lives(ev.StacksWritten, "worker:0", path="stacks/a", waits=True)
+    found = named(told, 30.0)
+    assert found is not None
+    assert "(it is at train.py:30 in load)" in found.cause
+    assert found.hint == "its stacks are in stacks/b; raise --silence if it may be quiet for so long"
 
 
 def test_a_program_that_we_know_nothing_of_may_sleep_unless_the_job_says_otherwise():
@@ -96,6 +110,7 @@ def test_a_program_that_we_know_nothing_of_may_sleep_unless_the_job_says_otherwi
     quiet = [r for r in told.records if not isinstance(r.event, ev.TaskListening)]
     told.records = quiet
     told.at(15).lives(ev.TaskQuiet, "worker:1", since=DAWN + 10)
+    dumped(told, 490)
     assert named(told, 500.0, dataclasses.replace(HEALTH, silence=None)) is None
     assert named(told, 500.0) is not None
     assert named(told, 500.0, dataclasses.replace(HEALTH, silence=0.0)) is None
@@ -105,8 +120,50 @@ def test_before_it_has_come_to_listen_no_silence_is_shorter_than_the_start():
     told = running()
     told.records = [r for r in told.records if not isinstance(r.event, ev.TaskListening)]
     told.at(5).lives(ev.TaskQuiet, "worker:1", since=DAWN + 2)
-    assert unhealthy(told.state, HEALTH, DAWN + 30) == BOUND + 60
-    assert named(told, 61.0) is not None
+    assert unhealthy(told.state, HEALTH, DAWN + 30) == BOUND + 60 - AHEAD
+    assert named(dumped(told, 60), 62.0) is not None
+
+
+# Not listening -------------------------------------------------------------------------------------------------------
+
+
+def half_up(*, waits: bool = True) -> History:
+    """Nobody knows what the script does; worker 0 listens, and is stuck."""
+    told = history(workers=2).at(0.5).joined().at(1.0).bound().at(1.5).started().at(2.0).listening("worker:0")
+    return stalled(told.at(17), "worker:0", since=2, waits=waits, step=0)
+
+
+def test_one_that_listens_and_waits_proves_that_the_others_must_come():
+    """R20: the strategy is made where nobody reads its name; TensorFlow would wait for an hour."""
+    told = half_up()
+    asked = next_step(told.state, Policies(health=HEALTH), BOUND + 60 - AHEAD)
+    assert any(isinstance(action, Dump) for action in asked)
+    dumped(told, 60).lives(ev.StacksWritten, "worker:1", path="stacks/b", waits=False, at="lib.py:4 in make")
+    told.lives(ev.StacksWritten, "worker:0", path="stacks/a", waits=True)
+    (say,) = next_step(told.state, Policies(health=HEALTH), BOUND + 60)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.CulpritNamed)
+    assert (str(say.event.task), say.event.sign) == ("worker:1", "start")
+    assert "(it is at lib.py:4 in make)" in say.event.cause
+
+
+def test_the_proof_may_come_after_the_note_that_nobody_listens():
+    told = half_up().at(70).noted("not listening 60 s after the start: worker:1 (10.0.0.1:22101)")
+    (say,) = next_step(dumped(told, 70).state, Policies(health=HEALTH), DAWN + 72.5)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.CulpritNamed)
+
+
+@pytest.mark.parametrize("sign", ["nothing", "at work", "steps"])
+def test_a_server_of_the_scripts_own_proves_nothing(sign):
+    told = half_up(waits=sign != "at work")
+    if sign == "nothing":
+        told.lives(ev.TaskAwake, "worker:0")
+    if sign == "steps":
+        told.lives(ev.TaskStepped, "worker:0", step=1)
+    (say,) = next_step(told.state, Policies(health=HEALTH), BOUND + 60)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.Noted)
 
 
 # Hung --------------------------------------------------------------------------------------------------------------
@@ -271,9 +328,29 @@ def test_how_long_ago_a_program_ended_counts_from_its_end_and_not_from_the_word_
 
 def test_after_success_a_program_that_has_ended_gets_the_grace_of_a_stop():
     told = stepping().at(110).lives(ev.TaskDone, "worker:1", since=DAWN + 110).exited("worker:0").succeeded()
+    assert next_step(told.state, Policies(), DAWN + 112) == (Wake(at=DAWN + 115),)
+    [say] = next_step(told.state, Policies(), DAWN + 115)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.Noted)
+    assert "waits for worker:1 (for 5 s more at most): a thread that is no daemon" in say.event.message
+    told.say(say.event)
     assert next_step(told.state, Policies(), DAWN + 115) == (Wake(at=DAWN + 120),)
-    [stop] = next_step(told.state, Policies(), DAWN + 120)
+    say, stop = next_step(told.state, Policies(), DAWN + 120)
     assert isinstance(stop, Stop)
+    assert isinstance(say, Say)
+    assert isinstance(say.event, ev.Noted)
+    assert say.event.message.startswith("worker:1 ended by phalanx 10 s after the success: a thread that is no daemon")
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_the_finishing_window_is_kept_also_by_a_program_that_has_ended(over):
+    told = stepping().at(110).exited("worker:0").succeeded()
+    if over:
+        told.at(114).lives(ev.TaskDone, "worker:1", since=DAWN + 114)
+    policies = Policies(health=dataclasses.replace(HEALTH, finish=6.0))
+    told.noted("the job has succeeded, and waits for worker:1")
+    assert next_step(told.state, policies, DAWN + 115) == (Wake(at=DAWN + 116),)
+    assert isinstance(next_step(told.state, policies, DAWN + 116)[-1], Stop)
 
 
 # Acting ------------------------------------------------------------------------------------------------------------

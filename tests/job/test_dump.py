@@ -29,7 +29,7 @@ jobs = st.fixed_dictionaries(
         "strategy": st.sampled_from(["auto", "mwms", "ps", "none"]),
         "roles": st.dictionaries(st.sampled_from(["worker", "ps", "y", "null", "true"]), role, max_size=3),
         "env": st.dictionaries(names, text, max_size=3),
-        "health": st.fixed_dictionaries({}, optional={"start": st.floats(0, 1e6), "silence": st.integers(1, 99)}),
+        "health": st.fixed_dictionaries({}, optional={"start": st.floats(0.001, 1e6), "silence": st.integers(1, 99)}),
         "runtime": st.booleans(),
         "secrets": st.lists(
             st.fixed_dictionaries(

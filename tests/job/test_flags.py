@@ -51,6 +51,14 @@ def test_all_wrong_flags_are_named_at_once():
     ]
 
 
+@pytest.mark.parametrize("written", ["0", "0s", "0:00:00"])
+def test_a_start_without_a_limit_is_refused_and_silence_without_one_is_not(written):
+    with pytest.raises(JobFileError) as caught:
+        apply(None, Flags(start_timeout=written, silence=written, hang=written), ("x.py",))
+    [complaint] = caught.value.complaints
+    assert str(complaint).startswith(f"--start-timeout: '{written}' leaves no time")
+
+
 def test_a_word_that_is_no_utf8_reaches_the_script():
     assert apply(None, Flags(), ("train.py", "\udcff")).command[1] == "\udcff"
 

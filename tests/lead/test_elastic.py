@@ -60,6 +60,9 @@ async def test_a_host_that_returns_makes_it_grow_again_after_the_cool_down():
     assert order.time - bound >= 60
     assert (order.before, order.workers) == (2, 4)
     assert [o.counted for o in world.said(ev.RestartOrdered)] == [True, False]
+    [note] = [n.message for n in world.said(ev.Noted)]
+    assert note.startswith("the run grows in ")
+    assert "cool-down" in note
 
 
 async def test_a_host_that_nobody_declared_makes_it_grow_up_to_its_most():

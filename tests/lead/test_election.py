@@ -42,7 +42,7 @@ class Seat:
     def __init__(self, town: Town, number: int) -> None:
         self.town, self.number = town, number
         self.address = f"n{number}:1"
-        self.spent = False
+        self.spent = self.done = False
         self.ended: list[float] = []
 
     @property

@@ -110,7 +110,7 @@ class Island:
 
     def __init__(self, sea: Sea, number: int) -> None:
         self.sea, self.number = sea, number
-        self.address, self.spent, self.dead = f"n{number}:1", False, False
+        self.address, self.spent, self.done, self.dead = f"n{number}:1", False, False, False
         self.records = Records()
         self.lead: Lead | None = None
         self.asgi = None
@@ -167,6 +167,7 @@ class Island:
             clock=virtual_clock,
             fenced=False,
         )
+        self.sea.epochs.append(self.lead.epoch)
         self.asgi = App(self.lead, self.sea.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
         self.leading = asyncio.ensure_future(self.lead.run_until_ended())
         self.leading.add_done_callback(self.lead_has_ended)
@@ -174,7 +175,7 @@ class Island:
     def lead_has_ended(self, task: asyncio.Task[RunState]) -> None:
         if not task.cancelled():
             assert task.exception() is None or isinstance(task.exception(), DeposedError)
-            self.asgi, self.spent = None, True
+            self.asgi, self.spent, self.done = None, True, task.exception() is None
             self.sea.storm()
 
     def lead_dies(self) -> None:
@@ -217,6 +218,7 @@ class Sea:
         self.run, self.key, self.asgi = "r1", RunKey.new(), None
         self.parts: tuple[frozenset[int], ...] = (frozenset(range(hosts)),)
         self.weather = asyncio.Event()
+        self.epochs: list[int] = []  # of every lead that ever was
         self.islands = [Island(self, number) for number in range(hosts)]
         self.islands[0].take_over(1)
         for island in self.islands:
@@ -260,6 +262,7 @@ class Sea:
 
     def check(self) -> None:
         """What must hold of every history."""
+        assert len(set(self.epochs)) == len(self.epochs), "two leads of one epoch"
         clusters: dict[int, set[str]] = {}
         for island in self.islands:
             epochs = [order.epoch for _, order in island.orders]

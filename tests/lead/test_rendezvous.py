@@ -95,6 +95,18 @@ async def test_success_is_sticky_and_a_later_failure_of_another_changes_nothing(
     assert (state.phase, state.end.exit_code) == (RunPhase.SUCCEEDED, 0)
 
 
+async def test_after_success_every_host_hears_that_no_generation_follows():
+    world = World(outline(workers=2, hosts=2))
+    over = world.start()
+    await world.until(running)
+    assert all("last" not in [order.kind for order in agent.orders] for agent in world.agents)
+    world.exit("worker:0", code=0)
+    await asyncio.sleep(1)
+    assert [[order.kind for order in agent.orders].count("last") for agent in world.agents] == [1, 1]
+    world.exit("worker:1", code=0)
+    assert (await over).phase is RunPhase.SUCCEEDED
+
+
 async def test_parameter_servers_and_their_workers_are_ended_when_the_chief_is_done():
     """R79, R97: they sit in join() for ever."""
     world = World(outline(workers=2, chief=True, ps=1))

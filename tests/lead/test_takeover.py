@@ -8,8 +8,11 @@ import dataclasses
 import pytest
 
 from phalanx import events as ev
+from phalanx.agent.link import LeadGoneError
 from phalanx.names import TaskId
 from phalanx.plan.policies import Policies, Restart
+from phalanx.protocol.signing import RefusedError
+from phalanx.protocol.transport import LeadSilentError
 from phalanx.states import RunPhase, RunState, fold_all
 from simulated import World, outline
 
@@ -285,3 +288,63 @@ async def test_an_agent_that_joins_the_next_lead_under_a_lost_hosts_name_is_refu
     with pytest.raises(Exception, match="has an agent already"):
         world.lead.join(dataclasses.replace(stranger, instance="another"))
     assert world.lead.state.tasks[TaskId("worker", 1)].phase.value == "running"
+
+
+async def test_an_agent_that_two_calls_have_led_to_a_new_lead_looks_on_when_that_one_dies_before_it_answers():
+    """Both were told to join it: the one that joins must not wait for it for ever, nor the other for that one."""
+    world = World(outline(workers=1))
+    world.start()
+    await world.until(running)
+    agent, asked = world.agents[0], []
+
+    class Looks:
+        def learn(self, line): ...
+        def lasts(self, lease): ...
+        def answered(self): ...
+        def silent(self, seconds, epoch):
+            asked.append(seconds)
+            return seconds < 30
+
+    agent.link._succession = Looks()
+
+    async def dies_at_the_join(scope, receive, send):
+        if scope["path"] == "/v1/join":
+            await asyncio.sleep(0.01)
+            raise LeadSilentError("killed")
+        await world.asgi(scope, receive, send)
+
+    world.lead_dies()
+    world.takes_over()
+    agent.transport.find_lead(dies_at_the_join)
+    agent.link.say(ev.Noted(time=1.0, message="hello"))
+    with pytest.raises(ExceptionGroup) as caught:
+        await agent.running
+    assert caught.group_contains(LeadGoneError)
+    assert asked[-1] == pytest.approx(30, abs=3)
+
+
+async def test_who_comes_when_the_run_has_ended_is_turned_away_and_the_lead_goes_on():
+    world = World(outline(workers=1, hosts=2))
+    late = world.agents.pop()
+    over = world.start()
+    await asyncio.sleep(1)
+    world.lead.lose(1, "its agent has ended with signal 9")
+    await world.until(lambda state: state.phase.terminal)
+    late.start()
+    with pytest.raises(RefusedError, match="the run has ended"):
+        await late.running
+    assert (await over).phase is RunPhase.FAILED
+    whole(world)
+
+
+@pytest.mark.parametrize("behind", [0.0, 5.0, 50.0])
+async def test_a_host_that_says_it_is_lost_is_lost_whatever_its_clock_says(behind):
+    world = World(outline(workers=2, hosts=2, policies=Policies(restart=Restart(max=0))))
+    over = world.start()
+    await world.until(running)
+    now = world.agents[1].wall()
+    world.agents[1].link.say(ev.HostLost(time=now - behind, host=1, reason="its reaper has died"))
+    state = await over
+    assert state.phase is RunPhase.FAILED
+    assert state.culprit.host == 1
+    whole(world)

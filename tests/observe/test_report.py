@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from builders import DAWN, History, history, killed, running
+from phalanx import events as ev
+from phalanx.decide.resume import resumption
 from phalanx.names import TaskId
 from phalanx.observe.follow import lost
 from phalanx.observe.ink import Ink
@@ -219,8 +221,85 @@ def test_the_json_report_has_every_field(tmp_path: Path):
 def test_a_run_that_came_back_tells_what_it_lost_on_the_way(tmp_path: Path, golden: Golden):
     told = running().at(40).exited("worker:1", signal=9).exited("worker:0", signal=9, stopped=True)
     told.culprit("worker:1", "worker:1 was killed by SIGKILL 39.0 s after its start", "worker:0", kind="infrastructure")
-    told.restarted().bound(port=30000).at(41).started("worker:0").started("worker:1")
+    told.restarted().bound(port=30000).at(41).started("worker:0").started("worker:1").listening()
     told.at(90).exited("worker:0").succeeded().exited("worker:1").ended("succeeded", 0, "worker:0 exited with code 0")
     report = made(told, tmp_path)
     assert [(past.number, past.culprit, past.restart) for past in report.past] == [(1, "worker:1", "restart 1 of 3")]
     golden("observe/report_restarted.txt", text_of(report, tmp_path))
+
+
+def test_tasks_that_never_met_are_no_whole_success(tmp_path: Path):
+    """R20 turned round: nobody waits, and nobody trains together."""
+    told = history(workers=2).joined().at(1).bound().started().at(9).exited().succeeded()
+    told.ended("succeeded", 0, "worker:0 exited with code 0")
+    report = made(told, tmp_path)
+    assert report.exit_code == 0
+    [note] = report.notes
+    assert note.startswith("warning: no task ever listened on its address: each of the 2 has trained alone")
+    assert "--strategy none" in text_of(report, tmp_path, brief=True)
+
+
+def test_a_task_alone_need_not_listen(tmp_path: Path):
+    told = history(workers=1).joined().at(1).bound().started().at(9).exited().succeeded().ended("succeeded", 0, "done")
+    assert made(told, tmp_path).notes == ()
+
+
+def trained(steps: int, *, saved: int | None = None) -> History:
+    told = running().at(5).lives(ev.TaskStepped, "worker:0", step=1)
+    if saved is not None:
+        told.at(8).lives(ev.CheckpointSaved, "worker:0", path=f"/ckpt/ckpt-{saved}", step=saved)
+        told.lives(ev.CheckpointSaved, "worker:1", path="/ckpt/temporary", step=saved)
+    return told.at(9).lives(ev.TaskStepped, "worker:0", step=steps)
+
+
+def stopped(told: History) -> History:
+    told.stop("me").ordered("worker:0", "worker:1").exited(signal=15, stopped=True)
+    return told.ended("stopped", 4, "stopped: me")
+
+
+def test_a_run_that_was_stopped_says_what_is_saved(tmp_path: Path):
+    report = made(stopped(trained(52, saved=50)), tmp_path)
+    text = text_of(report, tmp_path, brief=True)
+    assert "  last checkpoint: /ckpt/ckpt-50 at step 50; 2 steps after it are lost\n" in text
+    assert "start it again with the same command" in report.next_steps[-1]
+
+
+def test_a_run_that_failed_says_it_too_and_counts_from_the_beginning(tmp_path: Path):
+    told = trained(52, saved=50).culprit("worker:1", "worker:1 crashed").restarted().at(12).bound().started()
+    told.lives(ev.CheckpointRestored, "worker:0", path="/ckpt/ckpt-50").lives(ev.TaskStepped, "worker:0", step=9)
+    told.exited("worker:1", code=1).culprit("worker:1", "worker:1 crashed").ended("failed", 1, "worker:1 crashed")
+    assert "last checkpoint: /ckpt/ckpt-50 at step 50; 9 steps after it are lost" in text_of(
+        made(told, tmp_path), tmp_path
+    )
+
+
+def test_where_no_step_of_a_generation_was_done_the_one_before_counts(tmp_path: Path):
+    told = trained(52, saved=50).culprit("worker:1", "worker:1 crashed").restarted().at(12).bound().started()
+    told.exited("worker:1", code=1).culprit("worker:1", "worker:1 crashed").ended("failed", 1, "worker:1 crashed")
+    assert "last checkpoint: /ckpt/ckpt-50 at step 50; 2 steps after it are lost" in text_of(
+        made(told, tmp_path), tmp_path
+    )
+
+
+def test_steps_without_a_checkpoint_are_lost(tmp_path: Path):
+    report = made(stopped(trained(52)), tmp_path)
+    assert "no checkpoint was seen: 52 steps are lost" in text_of(report, tmp_path)
+    assert report.next_steps == ("phalanx logs digits-1130-070000",)
+
+
+def test_what_nobody_counts_is_not_spoken_of(tmp_path: Path):
+    assert made(stopped(running()), tmp_path).kept is None
+
+
+def test_a_first_start_that_read_a_checkpoint_says_so(tmp_path: Path):
+    told = running().lives(ev.CheckpointRestored, "worker:0", path="/ckpt/ckpt-70")
+    told.at(5).lives(ev.TaskStepped, "worker:0", step=1)
+    for event in resumption(told.state, told.now):
+        told.say(event)
+    assert resumption(told.state, told.now) == ()
+    assert "  went on from another run (/ckpt/ckpt-70)\n" in text_of(made(stopped(told), tmp_path), tmp_path)
+
+
+def test_a_first_start_from_zero_proves_nothing():
+    told = running().at(5).lives(ev.TaskStepped, "worker:0", step=1)
+    assert resumption(told.state, told.now) == ()

@@ -78,3 +78,19 @@ def test_a_stopped_task_says_how_long_it_took():
     records = killed().records
     event = next(r.event for r in records if isinstance(r.event, ev.TaskExited) and r.event.task == TaskId("worker", 0))
     assert describe(event, fold_all(records)) == "worker:0 exited with code 1 0.2 s after it was told to"
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_steps_count_from_the_beginning_of_the_run_also_where_another_generation_has_followed(later: bool):
+    told = running().lives(ev.CheckpointSaved, "worker:0", path="/ckpt/ckpt-300", step=300)
+    told.culprit("worker:1", "worker:1 crashed").restarted().bound().started()
+    told.lives(ev.CheckpointRestored, "worker:0", path="/ckpt/ckpt-300").lives(ev.TaskStepped, "worker:0", step=260)
+    told.lives(ev.CheckpointRestored, "worker:1", path="/other").lives(ev.TaskStepped, "worker:1", step=260)
+    theirs, unknown = told.events[-3], told.events[-1]
+    if later:
+        told.culprit("worker:1", "worker:1 crashed").restarted().bound().started()
+    assert describe(theirs, told.state) == "worker:0 is at step 560"
+    assert describe(unknown, told.state) == "worker:1 is at step 260 of this start"
+    assert [describe(e, told.state) for e in told.events if isinstance(e, ev.CheckpointSaved)] == [
+        "worker:0 has saved /ckpt/ckpt-300 at step 300"
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,3 +119,18 @@ def test_a_plan_that_cannot_be_read_is_none(tmp_path: Path):
     assert read_plan(folder) is None
     folder.plan.write_text('{"version": 1}')
     assert read_plan(folder) is None
+
+
+def test_a_disk_that_fails_for_a_moment_is_read_again_and_nothing_is_lost(tmp_path: Path, monkeypatch):
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(BYTES)
+    tail, usual = Tail(path), os.pread
+    monkeypatch.setattr(os, "pread", _fails)
+    assert tail.poll() == []
+    monkeypatch.setattr(os, "pread", usual)
+    assert tail.poll() == read(path)[0]
+    tail.close()
+
+
+def _fails(*_: object) -> bytes:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))

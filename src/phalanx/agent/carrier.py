@@ -55,6 +55,7 @@ class Carrier:
         self.address = join_host_port(host, port)
         #: Why it starts no lead any more; empty while it would.
         self.why = ""
+        self.done = False  # it has led the run to its end
         self._epoch = self._about.get("epoch", 1)
         self._pid: int | None = None
         self._life = -1
@@ -145,6 +146,7 @@ class Carrier:
         code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         self._pid = None
         if code in _NO_SUCCESSOR:
+            self.done = code == 0
             self._leave("the lead has ended")
             return
         how = f"with exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"

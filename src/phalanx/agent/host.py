@@ -15,7 +15,7 @@ from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
 from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
 from phalanx.agent.journal import Journal
-from phalanx.agent.link import HostBrokenError, LeadGoneError, Link
+from phalanx.agent.link import LeadGoneError, Link
 from phalanx.agent.log import say
 from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
@@ -25,12 +25,12 @@ from phalanx.agent.succession import Succession
 from phalanx.agent.tasks import Tasks
 from phalanx.agent.understudy import Understudy
 from phalanx.decide.quorum import lease_for
-from phalanx.errors import PhalanxError, PlaceError
+from phalanx.errors import PhalanxError, PlaceError, ProtocolError
 from phalanx.events import Event, StopRequested
 from phalanx.plan.host import Host
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
-from phalanx.protocol.signing import RefusedError, RunKey
+from phalanx.protocol.signing import RunKey
 from phalanx.protocol.steady import SteadyClock
 from phalanx.protocol.transport import HttpTransport
 from phalanx.records.copybook import CopyBook
@@ -124,7 +124,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     copying = asyncio.ensure_future(understudy.run()) if understudy is not None else None
     try:
         await link.run()
-    except* (LeadGoneError, RefusedError, HostBrokenError) as group:
+    except* ProtocolError as group:
         wrong = group.exceptions[0]
         disowned = f"{carrier.why}; {wrong}" if carrier.why and isinstance(wrong, LeadGoneError) else str(wrong)
     if copying is not None:
@@ -135,7 +135,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     tasks.close()
     journal.close(keep=link.untold > 0)
     holder.release_all()
-    return PlaceError.exit_code if disowned else 0
+    return PlaceError.exit_code if disowned and not carrier.done else 0
 
 
 def _pool(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], say: Callable[[Event], None]) -> Pool:

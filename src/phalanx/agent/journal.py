@@ -42,8 +42,11 @@ class Journal:
         self._words.put(flushed)
         if not flushed.wait(SLOW) or self.written < last:
             return []
-        with self._path.open("rb") as file:
-            return [json.loads(line) for line in itertools.islice(file, first - 1, last)]
+        try:
+            with self._path.open("rb") as file:
+                return [json.loads(line) for line in itertools.islice(file, first - 1, last)]
+        except (OSError, ValueError):
+            return []
 
     def close(self, *, keep: bool) -> None:
         """Nobody will ask any more. `keep`: there are words that no lead has taken, so the file stays."""

@@ -73,6 +73,7 @@ class Link:
         self._repeats = Repeats()
         self._joining = asyncio.Lock()
         self._answered = clock()
+        self._looker: object | None = None  # which of our calls looks for another lead
         self._heard = 0.0  # the same by the lead's clock, as its last answer says
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: How far the tasks of this host have come: rides on each poll, which comes anyway.
@@ -103,7 +104,7 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        self._is_joined(await self._retry(self._call_join, looks=True))
+        self._is_joined(await self._retry(self._call_join))
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
@@ -114,7 +115,7 @@ class Link:
     async def _follow_orders(self) -> None:
         while True:
             self._polling = True
-            answer = await self._retry(self._call_orders, looks=True)
+            answer = await self._retry(self._call_orders)
             self._polling = False
             self._learn(answer.line)
             self._heard = answer.now
@@ -145,11 +146,11 @@ class Link:
         )
         return await self._client.orders(poll)
 
-    async def _join_again(self, epoch: int, *, looks: bool) -> None:
+    async def _join_again(self, epoch: int) -> None:
         """Once for each new lead, whichever of our calls has met it first."""
         async with self._joining:
             if self._client.epoch == epoch:
-                joined = await self._retry(self._call_join, looks=looks)
+                joined = await self._retry(self._call_join)
                 self._after = 0
                 self._is_joined(joined)
                 await self._outbox.rewind(joined.taken)
@@ -171,7 +172,7 @@ class Link:
 
     async def _report_once(self) -> None:
         self._news.clear()
-        taken = await self._retry(self._call_report, looks=False)
+        taken = await self._retry(self._call_report)
         self._outbox.taken(taken.upto)
         if self._outbox.waiting:
             self._news.set()
@@ -214,32 +215,57 @@ class Link:
         """Seconds until the lead's silence has lasted for too long."""
         return self._answered + self._patience - self._clock()
 
-    async def _retry(self, call: Callable[[], Any], *, looks: bool) -> Any:
-        """Until it is answered. One call of two `looks` for another lead: both ask at the same place."""
-        while True:
-            epoch, begun = self._client.epoch, self._clock()
-            # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.
-            left, longest = self._left(), _TRY * self._patience
-            bound = min(longest, left) if left > RETRY else _PROBE * self._patience
-            try:
-                async with asyncio.timeout(bound):
-                    answer = await call()
-            except RefusedError:
-                raise
-            except NewLeadError:
-                await self._join_again(epoch, looks=looks)
-            except (LeadSilentError, TimeoutError) as wrong:
-                self._answered += max(0.0, self._clock() - begun - bound - 1.0)  # we were frozen: not its silence
+    async def _retry(self, call: Callable[[], Any]) -> Any:
+        """Until it is answered. The call that fails first looks for another lead; the other asks where that asks."""
+        me = object()
+        try:
+            while True:
+                answered, answer = await self._once(call, me)
+                if answered:
+                    return answer
+        finally:
+            self._answers(me)
+
+    async def _once(self, call: Callable[[], Any], me: object) -> tuple[bool, Any]:
+        epoch, begun = self._client.epoch, self._clock()
+        # So that the end of the patience is noticed on time, and not once a frozen lead's request times out.
+        left, longest = self._left(), _TRY * self._patience
+        bound = min(longest, left) if left > RETRY else _PROBE * self._patience
+        try:
+            async with asyncio.timeout(bound):
+                answer = await call()
+        except RefusedError:
+            raise
+        except NewLeadError:
+            self._answers(me)
+            await self._join_again(epoch)
+            return False, None
+        except (LeadSilentError, TimeoutError) as wrong:
+            self._looker = self._looker or me
+            if self._looker is me:
+                self._excuse(begun, bound)
                 silent = self._clock() - self._answered
-                if looks and not self._may_come(silent):
+                if not self._may_come(silent):
                     why = str(wrong) or "the lead does not answer"
                     raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
-                await asyncio.sleep(RETRY)
-            else:
-                self._answered = self._clock()
-                if self._succession is not None:
-                    self._succession.answered()
-                return answer
+            slept = self._clock()
+            await asyncio.sleep(RETRY)
+            if self._looker is me:
+                self._excuse(slept, RETRY)
+            return False, None
+        self._answered = self._clock()
+        if self._succession is not None:
+            self._succession.answered()
+        return True, answer
+
+    def _excuse(self, begun: float, bound: float) -> None:
+        """What took longer than it can has slept: that was not the lead's silence."""
+        self._answered += max(0.0, self._clock() - begun - bound - 1.0)
+
+    def _answers(self, me: object) -> None:
+        """Whoever has looked for a lead need not any more."""
+        if self._looker is me:
+            self._looker = None
 
     def _may_come(self, silent: float) -> bool:
         """Whether there is a lead to wait for, after so many seconds of silence."""

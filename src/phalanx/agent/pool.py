@@ -129,6 +129,11 @@ class Pool:
         if self._bounds.count != 0 and tasks:
             self._tending = asyncio.ensure_future(self._tend(tasks))
 
+    def no_more(self) -> None:
+        """No other generation follows: every standby goes, and the lead hears it."""
+        self.close()
+        self._tell()
+
     def close(self) -> None:
         """Every standby goes."""
         self._rest()

@@ -63,6 +63,8 @@ class Reading:
     #: Whether its main thread waits for others of the process; None where the kernel does not tell.
     waits: bool | None = None
     listens: bool = False
+    #: Whether we have had its stacks written since the look before: that wakes it, and costs it time.
+    disturbed: bool = False
     sign: Sign | None = None
 
 
@@ -161,8 +163,7 @@ class Pulse:
     def _shows_life(self, before: Reading, look: Reading) -> bool:
         sign, old = look.sign, before.sign
         return (
-            look.cpu > before.cpu
-            or look.ran > before.ran
+            (not look.disturbed and (look.cpu > before.cpu or look.ran > before.ran))
             or look.carried > HEARTBEAT
             or look.answers is True
             or (look.output or 0.0) > (before.output or 0.0)

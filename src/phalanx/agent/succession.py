@@ -9,6 +9,9 @@ from typing import Protocol
 from phalanx.decide.quorum import LEASE, TURN, leads_by_now, patience, step_apart, turn
 from phalanx.records.leadfile import Rule
 
+#: Where no file tells leads apart: the epochs that all heirs of a lead have for themselves, and that each of them has.
+_EPOCHS, _OWN = 100, 10
+
 
 class Carrying(Protocol):
     """The part of `Carrier` that is asked."""
@@ -24,6 +27,11 @@ class Carrying(Protocol):
     @property
     def spent(self) -> bool:
         """Whether it will start no lead any more."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether its lead has led the run to its end."""
         ...
 
     def end_silent(self, epoch: int) -> None:
@@ -72,6 +80,7 @@ class Succession:
         self._lead = self._asked = lead
         self._line: tuple[str, ...] = ()
         self._tries = 0
+        self._mute: set[str] = set()  # who was asked in vain since the last answer
         self._first_beat: float | None = None
 
     def learn(self, line: tuple[str, ...]) -> None:
@@ -88,11 +97,13 @@ class Succession:
         """The lead is there."""
         if self._tries or self._asked != self._lead:
             self._lead, self._tries, self._first_beat = self._asked, 0, None
+        self._mute.clear()
 
     def silent(self, seconds: float, epoch: int) -> bool:
         """A try has failed, so long after the last answer of a lead of `epoch`. False: nobody is left to wait for."""
-        if seconds < self._lease:
-            return True
+        if self._carrier.done or seconds < self._lease:
+            return not self._carrier.done
+        self._mute.add(self._asked)
         if self._carrier.carries:
             self._ask(self._carrier.address)
             self._carrier.end_silent(epoch)
@@ -105,7 +116,11 @@ class Succession:
         if lives and not newer and seconds >= 2 * self._lease:
             return False  # it lives, and we are cut off: by now it has given us up
         due = turn(self._line, own, self._lead, lease=self._lease, step=self._step)
-        if due is not None and seconds >= due and not lives and not self._carrier.spent and self._knows_the_run(rule):
+        may = due is not None and seconds >= due and not lives and not self._carrier.spent
+        if may and (unasked := self._unasked()):
+            self._ask(unasked[0])
+            return True
+        if may and self._knows_the_run(rule):
             self._carrier.take_over(self._next_epoch(rule, epoch))
             self._ask(own)
             return True
@@ -117,10 +132,22 @@ class Succession:
         return rule is not None if self._understudy is None else self._understudy.hand_over()
 
     def _next_epoch(self, rule: Rule | None, epoch: int) -> int:
-        """Each heir has one of its own: where no file tells them apart, two leads of one epoch would be obeyed."""
+        """Each heir has one of its own: where no file tells them apart, two leads of one epoch would be obeyed.
+
+        A lead whose process dies is followed by the next epoch on its own host: room for those is left.
+        """
         if rule is not None:
             return max(epoch, rule.epoch) + 1
-        return epoch + 1 + [place for place in self._line if place != self._lead].index(self._carrier.address)
+        return (epoch // _EPOCHS + 1) * _EPOCHS + len(self._earlier()) * _OWN
+
+    def _earlier(self) -> list[str]:
+        """The heirs whose turn comes before ours."""
+        heirs = [place for place in self._line if place != self._lead]
+        return heirs[: heirs.index(self._carrier.address)]
+
+    def _unasked(self) -> list[str]:
+        """Heirs before us that have not been asked since the lead fell silent: this host may have slept meanwhile."""
+        return [] if self._understudy is None else [place for place in self._earlier() if place not in self._mute]
 
     @property
     def _step(self) -> float:

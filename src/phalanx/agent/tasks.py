@@ -103,6 +103,8 @@ class Tasks:
                 for running in self._of(order):
                     if running.pid:
                         self._spawn(self._stacks(running))
+            case "last":
+                self._pool.no_more()
             case "stop":
                 self._preflight.end(keep=False)
                 for running in self._of(order):
@@ -291,7 +293,9 @@ class Tasks:
         self._tell(running, ev.TaskListening, time.time(), port=port)
 
     async def _stacks(self, running: Running) -> None:
+        self._watch.disturb(running)
         found = await write_stacks(running, self._watch.heart(running), self._folder)
+        self._watch.disturb(running)
         if found is not None:
             self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
 

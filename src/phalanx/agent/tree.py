@@ -7,8 +7,9 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-#: The variables that name a task for good; a daemon that has left its session and its parents still carries them.
-MARKS = ("PHALANX_RUN", "PHALANX_TASK", "PHALANX_GENERATION", "PHALANX_ATTEMPT")
+#: The variables that name a task for good, with its folder: runs in two places may bear one name. A daemon that has
+#: left its session and its parents still carries them.
+MARKS = ("PHALANX_RUN", "PHALANX_TASK", "PHALANX_GENERATION", "PHALANX_ATTEMPT", "PHALANX_TASK_DIR")
 #: Without these two there is no telling whose it is.
 _NEEDED = MARKS[:2]
 

@@ -41,6 +41,8 @@ class Watched:
         self._inodes: set[int] = set()
         self._carried: dict[int, int] = {}
         self._asked: asyncio.Task[bool] | None = None
+        #: Whether its stacks were written since the last look.
+        self.disturbed = False
 
     def look(self, now: float, connections: list[Connection], sign: Sign | None) -> Word | None:
         """One reading, and what is new with it."""
@@ -51,9 +53,11 @@ class Watched:
         heart = found.get(self.heart)
         answer = self._answer()
         told = [capture.last_output for capture in self.running.captures if capture.last_output is not None]
+        disturbed, self.disturbed = self.disturbed, False
         return self.pulse.see(
             Reading(
                 now=now,
+                disturbed=disturbed,
                 frozen=any(pid in found and found[pid].state == "T" for pid in (self.heart, self.running.pid)),
                 cpu=sum(self._cpu.values()),
                 ran=heart.ran[1] if heart else 0,
@@ -116,6 +120,11 @@ class Watch:
         self._oom.look([running.pid], self._clock())
         if self._loop is None or self._loop.done():
             self._loop = asyncio.ensure_future(self._run())
+
+    def disturb(self, running: Running) -> None:
+        """What it does now it does for us: its stacks are written. To be called before and after."""
+        for one in self._watched:
+            one.disturbed = one.disturbed or one.running is running
 
     def heart(self, running: Running) -> int:
         """The process of the task that does the work."""

@@ -21,7 +21,7 @@ _PAIR = re.compile(r"(.+?:\d+)-(.+:\d+)\Z")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Moment:
-    """When: `after` seconds since all tasks ran; `gap` seconds after the fault before it is over; or at a line."""
+    """When: `after` seconds since the run began to train; `gap` after the fault before it is over; or at a line."""
 
     after: float | None = None
     gap: float | None = None
@@ -58,9 +58,9 @@ class Fault:
 
     def __str__(self) -> str:
         """`stop worker:1 for 2 s`, as reports say it."""
-        words = [self.kind]
+        words = [self.row.says or self.kind]
         if self.target:
-            words.append(f"agent:{self.target}" if self.row.aim is Aim.HOST else self.target)
+            words.append({Aim.HOST: "agent:", Aim.OURS: "of "}.get(self.row.aim, "") + self.target)
         if self.row.aim is Aim.SIZE:
             words.append(f"to {self.value:g}")
         elif self.row.aim is Aim.HOST and self.value is not None:

@@ -51,6 +51,8 @@ class Kind:
     amount: bool = False
     #: Seconds after its end within which what it does may still show.
     shows: float = 0.0
+    #: How reports say it, where its name alone would be no sentence.
+    says: str = ""
 
     def lasts(self, value: float | None) -> float | None:
         """Seconds until it is lifted; None: never."""
@@ -109,6 +111,7 @@ KINDS: dict[str, Kind] = {
             summary="the wall clock of agents and lead jumps",
             aim=Aim.OURS,
             takes=Takes.UNHARMED,
+            says="move the clock",
             value="by how much: 1h, -1h",
             usual=3600.0,
             prepared=True,
@@ -119,6 +122,7 @@ KINDS: dict[str, Kind] = {
             summary="agents and lead can write nothing, as on a full disk",
             aim=Aim.OURS,
             takes=Takes.UNHARMED,
+            says="fill the disk",
             value=_LASTS,
             usual=2.0,
         ),
@@ -127,10 +131,23 @@ KINDS: dict[str, Kind] = {
             summary="SIGKILL to the agent of a host",
             aim=Aim.HOST,
             takes=Takes.BLAMES,
+            says="kill",
             value="seconds until another agent joins in its place, if the loss is known by then; without: none does",
         ),
-        Kind(name="lead", summary="SIGKILL to the lead", aim=Aim.LEAD, takes=Takes.TAKEN_OVER),
-        Kind(name="launcher", summary="SIGKILL to the launcher", aim=Aim.LAUNCHER, takes=Takes.LAUNCHER),
+        Kind(
+            name="lead",
+            summary="SIGKILL to the lead",
+            aim=Aim.LEAD,
+            takes=Takes.TAKEN_OVER,
+            says="kill the lead",
+        ),
+        Kind(
+            name="launcher",
+            summary="SIGKILL to the launcher",
+            aim=Aim.LAUNCHER,
+            takes=Takes.LAUNCHER,
+            says="kill the launcher",
+        ),
         Kind(
             name="scale",
             summary="`phalanx scale` to another number of workers",

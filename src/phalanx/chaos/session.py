@@ -14,14 +14,14 @@ from phalanx.chaos.fault import Fault
 from phalanx.chaos.kinds import Aim
 from phalanx.chaos.output import leader_of, printed
 from phalanx.chaos.strike import STRIKES
+from phalanx.chaos.training import Training, all_run
 from phalanx.chaos.watch import Outcome, Told, Watch, missed, refused
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
 from phalanx.events import RunEnded
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.reader import Tail
-from phalanx.states import RunPhase, RunState, fold
-from phalanx.taskstate import TaskPhase
+from phalanx.states import RunPhase, RunState, fold, steps_done
 
 #: Seconds between two looks at the records, and between two questions to the lead.
 LOOK, ASK = 0.01, 1.0
@@ -31,8 +31,8 @@ LEADLESS = 25.0
 SETTLE = 3.0
 #: Seconds before the end of a run in which a process can no longer be hurt since its program is over.
 ENDING = 3.0
-#: Seconds for which the first step is awaited of a group that listens: its steps may not be known.
-STEPLESS = 15.0
+#: Seconds without a word after which it is said what is waited for.
+SILENT = 10.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,13 +68,15 @@ class Session:
         say: Callable[[str], None] = lambda _: None,
         launched: Launcher | None = None,
         join: Callable[[int], None] | None = None,
+        steps: bool | None = None,
     ) -> None:
         """`launched`: who follows a run that we have started; None for somebody else's run.
 
         A run of ours is seen to its end; another is left once its faults are settled. `join`: brings a host back.
+        `steps`: as `Training` takes it.
         """
         self._join = join
-        self._entry, self._prepared, self._say, self._launched = entry, prepared, say, launched
+        self._entry, self._prepared, self._hears, self._launched = entry, prepared, say, launched
         self._patience = patience or Patience()
         # Those with a time of their own come in its order, the others where they stand.
         timed = iter(sorted((f for f in faults if f.when.after is not None), key=lambda f: f.when.after or 0.0))
@@ -84,12 +86,10 @@ class Session:
         self._lift: tuple[float, Callable[[], None]] | None = None
         self._tail = Tail(entry.files.events)
         self.state = RunState()
-        self._running: float | None = None  # when all tasks had first started
+        self._training = Training(steps=steps)
         self._free = 0.0  # when the fault before was over
         self._refused: float | None = None  # when the newest in `told` could not be done
-        self._trains: float | None = None  # since when the group that runs now trains, as far as is known
-        self._listens: float | None = None  # since when all of it listen
-        self._asked = self._heard = time.monotonic()
+        self._began = self._asked = self._heard = self._spoken = time.monotonic()
 
     def run(self) -> tuple[Told, ...]:
         """Until the faults are over, or the run is."""
@@ -102,7 +102,7 @@ class Session:
         ended = self.state.phase.terminal and self._refused is not None
         if ended and time.monotonic() - (self._refused or 0.0) < ENDING:
             self._told[-1] = missed(self._told[-1].fault, "the run ended in this moment")
-        self._told += [missed(fault, "the run ended before its moment") for fault in self._due]
+        self._told += [missed(fault, self._why_missed(fault)) for fault in self._due]
         return tuple(self._told)
 
     def _look(self) -> bool:
@@ -119,16 +119,17 @@ class Session:
             return True
         if self._due and self._may_come(self._due[0]) and self._is_due(self._due[0], now):
             self._strike(self._due.pop(0), now)
+        if now - self._spoken >= SILENT:
+            self._say(self._waits(now))
         return False
 
     def _read(self, now: float) -> None:
         for record in self._tail.poll():
             self.state = fold(self.state, record)
-            if self._running is None and self.state.phase is RunPhase.RUNNING:
-                self._running = self._free = now
             self._docket.see(record.event, self.state, now)
             if isinstance(record.event, RunEnded):
                 self._undo()
+        self._training.see(self.state, now)
 
     def _settle(self, now: float) -> None:
         newest = self._docket.newest
@@ -162,34 +163,40 @@ class Session:
                 newest.lifted(time.monotonic())
 
     def _is_due(self, fault: Fault, now: float) -> bool:
-        if self._running is None or not self._all_run():
-            self._trains = self._listens = None
+        when, training = fault.when, self._training
+        if not all_run(self.state):
             return False
-        when = fault.when
         if when.line:
             return re.search(when.line, printed(self._entry.files, leader_of(self.state)), re.MULTILINE) is not None
-        if when.after is not None:
-            return now - self._running >= when.after
-        if self._trains is None:
-            self._trains = now if self._stepping(now) else None
-        return self._trains is not None and now - max(self._free, self._trains) >= (when.gap or 0.0)
-
-    def _stepping(self, now: float) -> bool:
-        """Whether its first step is done, where it is known to have any. Before it there is little to hurt."""
-        tasks = self.state.tasks.values()
-        if not self.state.must_listen or any(task.first_step is not None for task in tasks):
-            return True
-        if any(task.address and task.listening is None for task in tasks):
-            self._listens = None
+        if training.since is None or training.began is None:
             return False
-        self._listens = now if self._listens is None else self._listens
-        return now - self._listens >= STEPLESS
+        if when.after is not None:
+            return now - training.began >= when.after
+        return now - max(self._free, training.since) >= (when.gap or 0.0)
 
-    def _all_run(self) -> bool:
-        """Also those that had not listened or made a step when the run was first complete are then as before."""
-        return self.state.phase is RunPhase.RUNNING and all(
-            task.phase is TaskPhase.RUNNING for task in self.state.tasks.values()
-        )
+    def _why_missed(self, fault: Fault) -> str:
+        """A moment may have come, and the fault still had to wait for the one before it."""
+        after, began = fault.when.after, self._training.began
+        before = next((told for told in reversed(self._told) if told.struck is not None), None)
+        if before is not None and before.outcome is Outcome.HUNG:
+            return f"the run was ended, since {before.fault} had hung"
+        if before is not None and after is not None and began is not None and time.monotonic() - began >= after:
+            return f"its moment came while {before.fault} was not over, and the run ended meanwhile"
+        return "the run ended before its moment"
+
+    def _waits(self, now: float) -> str:
+        phase = "running" if self.state.phase is RunPhase.RUNNING else self.state.phase.value
+        steps = steps_done(self.state)
+        words = [f"{self._entry.run}: still {phase}, {now - self._began:.0f} s" + (f", step {steps}" if steps else "")]
+        if (newest := self._docket.newest) is not None:
+            words.append(f"waiting for what comes of {newest.told.fault}")
+        elif self._due:
+            words.append(f"{self._due[0]} is to come")
+        return "; ".join(words)
+
+    def _say(self, line: str) -> None:
+        self._spoken = time.monotonic()
+        self._hears(line)
 
     def _strike(self, fault: Fault, now: float) -> None:
         where = Whereabouts(entry=self._entry, state=self.state, prepared=self._prepared, join=self._join)
@@ -203,7 +210,7 @@ class Session:
             return
         self._say(str(fault))
         struck = time.monotonic()
-        self._docket.add(Watch(fault, self.state, now=struck, since=self._running or struck))
+        self._docket.add(Watch(fault, self.state, now=struck, since=self._training.began or struck))
         lasts = fault.row.lasts(fault.value)
         if lift is not None:
             self._lift = (struck + lasts if lasts is not None else float("inf"), lift)

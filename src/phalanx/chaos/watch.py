@@ -40,6 +40,8 @@ class Outcome(enum.Enum):
     RECOVERED = "recovered"
     UNHARMED = "unharmed"
     ENDED = "ended"  # the run ended, and names what was done as its cause
+    FOUND = "found"  # it was named and the group started again; what ended the run later is the run's own
+    UNSHOWN = "not shown"  # the run succeeded before anything had to come of it
     MISBLAMED = "misblamed"  # somebody else was named
     DISTURBED = "disturbed"  # something ended or restarted that should not have noticed
     LOST = "lost"  # the run ended, and nobody says why
@@ -51,7 +53,17 @@ class Outcome(enum.Enum):
     @property
     def good(self) -> bool:
         """Whether a run may take a fault like that."""
-        return self in (Outcome.RECOVERED, Outcome.UNHARMED, Outcome.ENDED, Outcome.OVERTAKEN)
+        return self in _GOOD
+
+
+_GOOD = (
+    Outcome.RECOVERED,
+    Outcome.UNHARMED,
+    Outcome.ENDED,
+    Outcome.FOUND,
+    Outcome.UNSHOWN,
+    Outcome.OVERTAKEN,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +72,7 @@ class Told:
 
     fault: Fault
     outcome: Outcome = Outcome.OPEN
-    #: Seconds from the first start of all tasks to the fault; None where it was not done.
+    #: Seconds from when the run began to train to the fault; None where it was not done.
     struck: float | None = None
     detected: float | None = None
     #: What was said first.
@@ -75,15 +87,18 @@ class Watch:
     """Looks at one fault from the moment it is done until it is settled."""
 
     def __init__(self, fault: Fault, state: RunState, *, now: float, since: float) -> None:
-        """`now`: the moment on the monotonic clock; `since`: when all tasks had first started on the same."""
+        """`now`: the moment on the monotonic clock; `since`: when the run began to train, on the same."""
         self._fault, self._now = fault, now
         self.told = Told(fault=fault, struck=round(now - since, 3))
         self._generation, self._epoch = state.generation, state.epoch
         self._attempts = {name: task.attempt for name, task in state.tasks.items()}
         self._listened = {name for name, task in state.tasks.items() if task.listening is not None}
-        self._stepped = any(task.stepped is not None for task in state.tasks.values())
+        self._stepped = {name for name, task in state.tasks.items() if task.stepped is not None}
+        self._given_up = set(state.given_up)
         self._hosts = self._hosts_of(state)
         self._broken = False  # something has ended, so that something has to come again
+        self._restarted = False  # whoever was named has been started again
+        self._own = False  # and then the run has failed of its own
         self._lifted: float | None = None
         self._taken_over: float | None = None
         self._still: set[TaskId] = set()  # who has come to a stop, and may be about to end
@@ -112,8 +127,9 @@ class Watch:
         if sign and self.told.detected is None:
             self._tell(detected=round(now - self._now, 3), sign=sign)
         if isinstance(event, ev.CulpritNamed):
-            self._tell(blamed=self._name(event, state))
+            self._note_culprit(event, state)
         self._note_pauses(event)
+        self._restarted |= isinstance(event, ev.RestartOrdered) and bool(self.told.blamed)
         if isinstance(event, _BREAKS) or _ended_by_itself(event):
             self._broken = True
         if isinstance(event, ev.RunStarted) and state.epoch > self._epoch and self._taken_over is None:
@@ -121,9 +137,19 @@ class Watch:
             if self._fault.row.takes is not Takes.TAKEN_OVER:
                 self._broken = True
         if isinstance(event, ev.RunEnded):
-            self._run_ended(event, now)
+            self._run_ended(event, state, now)
         elif self._broken and self._all_again(state):
             self._settle(self._came_back(state), recovered=round(now - self._now, 3))
+
+    def _note_culprit(self, event: ev.CulpritNamed, state: RunState) -> None:
+        """The first failure is the fault's. A later one is not: the processes that it was done to are gone by then.
+
+        But of a lost host it is, where the group cannot start without it.
+        """
+        if not self._restarted:
+            self._tell(blamed=self._name(event, state))
+        elif event.task is not None or self._fault.row.aim is not Aim.HOST:
+            self._own = True
 
     def _note_pauses(self, event: ev.Event) -> None:
         if isinstance(event, ev.TaskFroze | ev.TaskQuiet | ev.TaskStalled):
@@ -156,27 +182,48 @@ class Watch:
         """Another fault has broken the group: where that took this one's target with it, no more will come of it."""
         taken = self._fault.row.takes in _STILL and any(self._is_new(state, task) for task in self._fault.tasks)
         if self.open and not self._broken and (taken or state.phase.terminal):
-            self._settle(Outcome.UNHARMED if self.late else Outcome.OVERTAKEN, why=f"what {by} did came first")
+            if self.late:
+                self._settle(Outcome.UNHARMED)
+            else:
+                self._settle(Outcome.OVERTAKEN, why=f"what {by} did came first")
 
     def _is_new(self, state: RunState, name: TaskId) -> bool:
         task = state.tasks.get(name)
         return task is None or task.generation > self._generation or task.attempt > self._attempts.get(name, 1)
 
-    def _run_ended(self, event: ev.RunEnded, now: float) -> None:
+    def _run_ended(self, event: ev.RunEnded, state: RunState, now: float) -> None:
         takes = self._fault.row.takes
         if event.outcome == RunPhase.SUCCEEDED.value and self._succeeded_to and not self._broken:
             self._settle(Outcome.RECOVERED, recovered=self._since(self._taken_over))
         elif event.outcome == RunPhase.SUCCEEDED.value:
-            bad = self._broken and takes in (Takes.UNHARMED, Takes.TAKEN_OVER)
-            self._settle(Outcome.DISTURBED if bad else Outcome.UNHARMED)
+            outcome = self._outlived(state)
+            self._settle(outcome, why="the run ended before it showed" if outcome is Outcome.UNSHOWN else "")
         elif event.outcome == RunPhase.STOPPED.value:
             self._settle(Outcome.ENDED if takes is Takes.LAUNCHER else Outcome.DISTURBED, why=event.cause)
-        elif takes in (Takes.BLAMES, Takes.EITHER):
+        elif takes in _STILL and self._own and self._rightly():
+            self._settle(
+                Outcome.FOUND, why=f"rightly named; what failed after the restart is the run's own: {event.cause}"
+            )
+        elif takes in _STILL:
             self._settle(Outcome.ENDED if self._rightly() else Outcome.MISBLAMED, why=event.cause)
         else:
             self._settle(Outcome.DISTURBED, why=event.cause)
         if self.told.detected is None and self.told.outcome is Outcome.ENDED:
             self._tell(detected=round(now - self._now, 3), sign="the run ended")
+
+    def _outlived(self, state: RunState) -> Outcome:
+        """What a run has made of it that has succeeded meanwhile."""
+        takes = self._fault.row.takes
+        if takes is Takes.LAUNCHER:
+            return Outcome.UNHARMED
+        if takes is Takes.RESIZED:
+            return Outcome.UNSHOWN if state.generation == self._generation else self._came_back(state)
+        if self._broken and takes in (Takes.UNHARMED, Takes.TAKEN_OVER):
+            return Outcome.DISTURBED
+        if self.told.blamed or self._restarted:
+            return self._came_back(state)
+        over = self._lifted is not None or takes not in (Takes.BLAMES, Takes.TAKEN_OVER)
+        return Outcome.UNHARMED if over and self._fault.row.may_pass(self._fault.value) else Outcome.UNSHOWN
 
     @property
     def _succeeded_to(self) -> bool:
@@ -235,18 +282,23 @@ class Watch:
         return ""
 
     def _all_again(self, state: RunState) -> bool:
-        """Every task of the cluster runs again, and does what it did before: listens, makes steps."""
+        """Every task of the cluster runs again, and does what it did before: listens, makes steps.
+
+        Where only some start again, as beside a parameter server, those that make no steps of their own wait for none.
+        """
         if state.culprit is not None or state.phase is not RunPhase.RUNNING:
             return False
         new = [task for name, task in state.tasks.items() if self._is_new(state, name)]
-        if not new and state.epoch == self._epoch:
+        if not new and state.epoch == self._epoch and self._given_up.issuperset(state.given_up):
             return False
         for name, task in state.tasks.items():
             if task.phase is TaskPhase.SUCCEEDED or name in state.given_up:
                 continue
-            if task.phase is not TaskPhase.RUNNING or (name in self._listened and task.listening is None):
+            listens = name in self._listened or (state.must_listen and task.address is not None)
+            if task.phase is not TaskPhase.RUNNING or (listens and task.listening is None):
                 return False
-        return not self._stepped or not new or any(task.first_step is not None for task in new)
+        stepping = [task for task in new if task.id in self._stepped]
+        return not stepping or any(task.first_step is not None for task in stepping)
 
     def _hosts_of(self, state: RunState) -> set[int]:
         if self._fault.row.aim is Aim.HOST:

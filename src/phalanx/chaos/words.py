@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from phalanx.chaos.story import Story
-from phalanx.chaos.watch import Told
+from phalanx.chaos.watch import Outcome, Told
 
 _GAP = "  "
 
@@ -15,7 +15,8 @@ def render(story: Story) -> str:
     head = ("at", "fault", "detected", "recovered", "outcome")
     rows = [head, *(_row(told) for told in story.told)]
     lines = [f"chaos on {story.run}: {_count(len(story.told), 'fault')}, seed {story.seed}", *_table(rows), ""]
-    lines += [f"  {told.fault}: {told.why}" for told in story.told if told.why and not told.outcome.good]
+    # Why the run has ended stands at its end.
+    lines += [f"  {told.fault}: {told.why}" for told in story.told if told.why and told.outcome is not Outcome.ENDED]
     cause = f", {story.cause}" if story.cause else ""
     again = f" after {_count(story.restarts, 'restart')}" if story.restarts else ""
     calm = f" (undisturbed {story.reference_took:.1f} s)" if story.reference_took is not None else ""

@@ -17,8 +17,12 @@ from phalanx.cli.values import whole
 from phalanx.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from phalanx.chaos.fault import Fault
     from phalanx.chaos.plan import Cast
     from phalanx.plan.size import Elastic
+    from phalanx.records.index import Entry
     from phalanx.trial import Question
 
 _FAULTS = cyclopts.Group("Faults", sort_key=0)
@@ -51,8 +55,9 @@ def chaos(
     before is over; the report says how long it took until the run noticed and until all tasks ran (and stepped) again.
     It also lies in the run's folder, as chaos.json.
 
-    A fault is written KIND[:TARGET][=VALUE][@WHEN]; WHEN is seconds since all tasks ran, or /REGEX/ for the moment
-    when the chief (else worker 0) has printed such a line. Kinds:
+    A fault is written KIND[:TARGET][=VALUE][@WHEN]; WHEN is seconds since the run trains (its first step, or where
+    it tells of none, since all tasks run and listen), or /REGEX/ for the moment when the chief (else worker 0) has
+    printed such a line. Kinds:
 
       kill:TASK              SIGKILL
       stop:TASK[=FOR]        SIGSTOP; with FOR, SIGCONT after so many seconds
@@ -124,7 +129,7 @@ def chaos(
         entry = which.find(command[0])
         state = read_state(entry.files)
         cast = Cast(tasks=tuple(state.tasks), hosts=state.wanted_hosts, sizes=_sizes(state.elastic))
-        story = hurt(entry, asked.question(cast, going=True), say=say)
+        story = hurt(entry, asked.question(cast, elastic=state.elastic, going=entry), say=say)
     else:
         from phalanx.job.declare import declare  # noqa: PLC0415 - as above
         from phalanx.plan.size import elastic_of  # noqa: PLC0415 - as above
@@ -132,8 +137,9 @@ def chaos(
 
         declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
         outline = declared.outline
-        cast = Cast(tasks=outline.tasks(), hosts=outline.hosts, sizes=_sizes(elastic_of(outline)))
-        question = asked.question(cast, going=False)
+        elastic = elastic_of(outline)
+        cast = Cast(tasks=outline.tasks(), hosts=outline.hosts, sizes=_sizes(elastic))
+        question = asked.question(cast, elastic=elastic, going=None)
         story = try_out(declared, question, runs=which.runs_folder(runs), environ=os.environ, say=say)
     sys.stdout.write(encoder.dumps(story.to_json(), indent=1) + "\n" if json else render(story))
     return 0 if story.good else 1
@@ -171,23 +177,28 @@ class _Asked:
             raise InputError("--count and --kinds ask for no fault", hint="--count 3 --kinds kill,stop")
         if not self._count and not self._faults:
             raise InputError("no fault is asked for", hint="--fault kill:worker:1@5s, or --count 3")
-        if tolerance < 0:
+        if not tolerance >= 0:
             raise InputError(f"--tolerance {tolerance:g} is no difference")
+        if not self._patience:
+            raise InputError(f"--patience {patience}: every fault would count as hung at once", hint="--patience 2m")
         try:
             re.compile(self._pattern)
         except re.error as wrong:
             raise InputError(f"--compare {compare!r} is no regular expression: {wrong}") from wrong
 
-    def question(self, cast: Cast, *, going: bool) -> Question:
+    def question(self, cast: Cast, *, elastic: Elastic | None, going: Entry | None) -> Question:
         """The same as a question about this cast. Raises InputError for a fault that it cannot have."""
         from phalanx.chaos.fault import check_target  # noqa: PLC0415 - not for --help
-        from phalanx.chaos.kinds import KINDS  # noqa: PLC0415 - as above
+        from phalanx.chaos.kinds import KINDS, Aim  # noqa: PLC0415 - as above
         from phalanx.chaos.plan import draw  # noqa: PLC0415 - as above
         from phalanx.chaos.session import Patience  # noqa: PLC0415 - as above
         from phalanx.trial import Question  # noqa: PLC0415 - as above
 
         faults = tuple(check_target(fault, tasks=cast.tasks, hosts=cast.hosts) for fault in self._faults)
+        _check_sizes(faults, cast, elastic)
         for name in (*(fault.kind for fault in faults), *(self._kinds if self._count else ())):
+            if going and going.detached and KINDS[name].aim is Aim.LAUNCHER:
+                raise InputError(f"{name}: {going.run} has no launcher any more: it is detached")
             if going and KINDS[name].prepared:
                 raise InputError(
                     f"{name} works only in a run that `phalanx chaos` has started itself",
@@ -207,6 +218,22 @@ class _Asked:
 def _sizes(elastic: Elastic | None) -> tuple[int, int] | None:
     """The fewest and the most workers, where they are not the same."""
     return (elastic.fewest, elastic.most) if elastic is not None and elastic.fewest < elastic.most else None
+
+
+def _check_sizes(faults: Sequence[Fault], cast: Cast, elastic: Elastic | None) -> None:
+    """What `phalanx scale` would refuse. Raises InputError."""
+    from phalanx.decide.elastic import workers  # noqa: PLC0415 - not for --help
+    from phalanx.plan.size import check_size  # noqa: PLC0415 - as above
+
+    sizes = [int(fault.value or 0) for fault in faults if fault.kind == "scale"]
+    for size in sizes:
+        try:
+            check_size(elastic, size)
+        except InputError as wrong:
+            raise InputError(f"--fault scale={size}: {wrong}", hint=wrong.hint) from wrong
+    moves = len(sizes) > 1 or any(fault.kind == "agent" for fault in faults)
+    if sizes and not moves and sizes[0] == workers(cast.tasks):
+        raise InputError(f"--fault scale={sizes[0]}: the run has that size", hint="scale= another one")
 
 
 def _duration(flag: str, text: str) -> float:

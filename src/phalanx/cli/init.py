@@ -40,18 +40,14 @@ def init(
     from phalanx.errors import InputError  # noqa: PLC0415 - not for --help
     from phalanx.job.command import mistakes, script_at  # noqa: PLC0415 - as above
     from phalanx.job.starter import starter  # noqa: PLC0415 - as above
-    from phalanx.script.strategy import strategy_in  # noqa: PLC0415 - as above
+    from phalanx.script.strategy import strategy_of  # noqa: PLC0415 - as above
 
     words = [script, *args]
     for _, said in mistakes(words, cwd=Path.cwd(), path=os.environ.get("PATH", "")):
         raise InputError(said)
     at = script_at(words)
-    source = (
-        Path(words[at]).read_text(encoding="utf-8", errors="replace")
-        if at is not None and Path(words[at]).is_file()
-        else ""
-    )
-    text = starter(["python", *words] if at == 0 else words, strategy=strategy_in(source), folder=_start(output))
+    found = strategy_of(Path(words[at])) if at is not None else None
+    text = starter(["python", *words] if at == 0 else words, strategy=found, folder=_start(output))
     if str(output) == "-":
         sys.stdout.write(text)
         return 0

@@ -14,11 +14,12 @@ from phalanx.audience import audience
 from phalanx.cli import which
 from phalanx.cli.asker import asker, patiently
 from phalanx.cli.values import whole
-from phalanx.decide.elastic import living_hosts, workers
+from phalanx.decide.elastic import living_hosts, resize, workers
 from phalanx.errors import InputError, PlaceError
 from phalanx.launch import join as start
 from phalanx.protocol import people
 from phalanx.records.index import LAST, Entry
+from phalanx.records.reader import read_plan, read_state
 from phalanx.states import RunState
 
 #: Seconds that the agent has to be known to the lead, and between two looks.
@@ -59,7 +60,7 @@ def join(
             if agent.poll() is not None or time.monotonic() > deadline:
                 raise PlaceError(f"host {number} could not join", hint=f"see {entry.files.agent_log(number)}")
             time.sleep(_LOOK)
-        print(f"host {number} has joined {entry.run}; Ctrl-C takes it away again", flush=True)
+        print(f"host {number} has joined {entry.run}{_taken_up(entry)}; Ctrl-C takes it away again", flush=True)
         return agent.wait()
     except KeyboardInterrupt:
         return _take_away(entry, number, agent)
@@ -78,6 +79,13 @@ def _take_away(entry: Entry, host: int, agent: subprocess.Popen[bytes]) -> int:
         return agent.wait()
     except (PlaceError, KeyboardInterrupt):
         return 0
+
+
+def _taken_up(entry: Entry) -> str:
+    """When the run grows onto it, where that is not at once; empty where nobody here can tell."""
+    plan, now = read_plan(entry.files), time.time()
+    due = resize(read_state(entry.files), plan.outline.policies, now) if plan is not None else None
+    return f" and gets workers in {due - now:.0f} s (cool-down)" if isinstance(due, float) else ""
 
 
 def _has_room(state: RunState) -> bool:

@@ -161,25 +161,19 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     others = [task for task in silent if task is not first]
     more = f" (nor did {_some(others)})" if others else ""
     named = {task.id for task in silent}
-    at, stacks = stacks_words(first)
+    said = f"{first.id}{where(state, first)} never listened on {first.address} within {span(limit)}"
+    stacks = f"its stacks are in {first.stacks.path}; " if first.stacks else ""
     return blame(
         state,
         first,
         now,
         kind=Kind.USER,
-        cause=f"{first.id}{where(state, first)} never listened on {first.address} within {span(limit)}{more}{at}",
+        cause=f"{said}{place(first)}{more}",
         victims=tuple(t.id for t in state.tasks.values() if t.id not in named and not t.phase.over),
         alike=tuple(task.id for task in others),
         hint=f"{stacks}raise --start-timeout, or say --strategy none if the script needs no cluster",
         sign="start",
     )
-
-
-def stacks_words(task: TaskState) -> tuple[str, str]:
-    """Where it is, for the cause, and where its stacks are, for the hint; empty where nobody knows."""
-    if task.stacks is None:
-        return "", ""
-    return f" (it is at {task.stacks.at})" if task.stacks.at else "", f"its stacks are in {task.stacks.path}; "
 
 
 def left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
@@ -254,6 +248,11 @@ def _lost_at(state: RunState, host: int, now: float) -> float:
 
 def _fell(task: TaskState) -> bool:
     return task.phase in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM)
+
+
+def place(task: TaskState) -> str:
+    """` (it is at train.py:14 in step)`, by its stacks; empty where they tell nothing."""
+    return f" (it is at {task.stacks.at})" if task.stacks is not None and task.stacks.at else ""
 
 
 def where(state: RunState, task: TaskState) -> str:

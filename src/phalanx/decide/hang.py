@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from phalanx.decide.culprit import blame, left_early, stacks_words, where
+from phalanx.decide.culprit import blame, left_early, place, where
 from phalanx.decide.exits import Kind
 from phalanx.events import CulpritNamed, Noted
 from phalanx.names import TRAINING_TYPES, TaskId
@@ -52,6 +52,17 @@ def start_deadline(state: RunState, health: Health, tasks: Sequence[TaskState]) 
     return max(state.bound or state.started, *(task.due or 0.0 for task in tasks)) + health.start
 
 
+def must_listen(state: RunState) -> bool:
+    """Whether who does not listen by the start deadline holds the others up.
+
+    The script names a strategy; or a task listens where only TensorFlow does, has not done a step, and waits.
+    """
+    return state.must_listen or any(
+        task.address and task.listening is not None and task.first_step is None and task.stalled and task.stalled.waits
+        for task in state.tasks.values()
+    )
+
+
 def group(state: RunState) -> list[TaskState]:
     """The tasks whose steps are one: all that train under a synchronous strategy, the chief alone under a ps."""
     kinds = ("chief",) if state.strategy == Strategy.PS.value else TRAINING_TYPES
@@ -81,23 +92,18 @@ def hung(state: RunState, health: Health, now: float) -> Finding:
         return None
     since = max(one.since for one in stalls)
     deadline = _deadline(state, health, running, since)
+    return stacks_before(state, deadline, now, since=since) or _blamed(state, members, since, now)
+
+
+def stacks_before(state: RunState, deadline: float, now: float, *, since: float) -> Finding:
+    """What comes before somebody is blamed at `deadline`: stacks newer than `since`; None once it is time."""
     if now < deadline - AHEAD:
         return deadline - AHEAD
     if state.stacks is None or state.stacks.time < since:
         return dump(state)
     if now < deadline:
         return deadline
-    return stacks_due(state, now) or _blamed(state, members, since, now)
-
-
-def before_deadline(state: RunState, deadline: float, now: float) -> Dump | float | None:
-    """When to look again; the stacks of who runs, once, shortly before it, and a moment for them to come; then None."""
-    if now < deadline - AHEAD:
-        return deadline - AHEAD
-    order = dump(state)
-    if order.tasks and (state.stacks is None or state.stacks.time < deadline - AHEAD):
-        return order
-    return deadline if now < deadline else stacks_due(state, now)
+    return stacks_due(state, now)
 
 
 def stacks_due(state: RunState, now: float) -> float | None:
@@ -163,7 +169,7 @@ def _rank(task: TaskState, since: float) -> int:
 
 
 def _how(task: TaskState, rank: int) -> str:
-    at, _ = stacks_words(task)
+    at = place(task)
     if rank == _OVER:
         return f"has come to the end of its program while the others wait for it{at}"
     if rank == _WAITS:
@@ -183,7 +189,7 @@ def unfinished(state: RunState, health: Health, now: float) -> Finding:
     over = [at for task in members if (at := _over_at(task)) is not None]
     if not over or not running or leader is None or leader.phase is not TaskPhase.RUNNING:
         return None
-    if (look := before_deadline(state, min(over) + window, now)) is not None:
+    if (look := stacks_before(state, min(over) + window, now, since=min(over) + window - AHEAD)) is not None:
         return look
     last = leader if leader in running else running[0]
     gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED]

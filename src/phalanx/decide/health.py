@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from phalanx.decide.culprit import blame, where
+from phalanx.decide.culprit import blame, place, where
 from phalanx.decide.exits import Kind
-from phalanx.decide.hang import STACKS, Dump, Finding, dump, hung, others, stacks_due, start_deadline, unfinished
+from phalanx.decide.hang import (
+    STACKS,
+    Dump,
+    Finding,
+    dump,
+    hung,
+    must_listen,
+    others,
+    stacks_before,
+    stacks_due,
+    start_deadline,
+    unfinished,
+)
 from phalanx.events import CulpritNamed
 from phalanx.plan.policies import Health
 from phalanx.states import RunState
@@ -77,23 +89,30 @@ def _silent(state: RunState, task: TaskState, health: Health, now: float) -> Fin
     if task.quiet is None or limit <= 0:
         return None
     shown = task.listening is not None or task.first_step is not None
-    if not shown and (health.silence is None or (state.must_listen and task.address)):
+    if not shown and (health.silence is None or (task.address and must_listen(state))):
         return None  # a program that we know nothing of, or one for which `start` counts
     deadline = task.quiet + limit
     if not shown and task.address:  # it may still start: nothing shorter than that counts before
         deadline = max(deadline, start_deadline(state, health, (task,)))
-    if now < deadline:
-        return deadline
-    return blame(
+    said = f"{task.id}{where(state, task)} has given no sign of life for {now - task.quiet:.0f} s"
+    return stacks_before(state, deadline, now, since=task.quiet) or blame(
         state,
         task,
         now,
         kind=Kind.INFRASTRUCTURE,
-        cause=f"{task.id}{where(state, task)} has given no sign of life for {now - task.quiet:.0f} s: {_signs(task)}",
+        cause=f"{said}{place(task)}: {_signs(task)}",
         victims=others(state, task),
         sign="silence",
-        hint="a dead file system or device is the usual cause; raise --silence if it may be quiet for so long",
+        hint=_look_at(task),
     )
+
+
+def _look_at(task: TaskState) -> str:
+    """A process that can still say where it is does not hang in a dead file system: it sleeps, or waits."""
+    longer = "raise --silence if it may be quiet for so long"
+    if task.stacks is not None and task.stacks.at:
+        return f"its stacks are in {task.stacks.path}; {longer}"
+    return f"a dead file system or device is the usual cause; {longer}"
 
 
 def _signs(task: TaskState) -> str:

@@ -7,6 +7,7 @@ and gets the same answer.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 
 from phalanx import events as ev
 from phalanx.decide import preflight
@@ -14,7 +15,7 @@ from phalanx.decide.culprit import lost_now, name_culprit, never_listened, nobod
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
-from phalanx.decide.hang import Dump, Finding, before_deadline, early, start_deadline
+from phalanx.decide.hang import AHEAD, Dump, Finding, early, must_listen, stacks_before, start_deadline
 from phalanx.decide.health import stacks_first, unhealthy
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
@@ -28,6 +29,13 @@ from phalanx.taskstate import TaskPhase, TaskState
 
 #: How the note begins that a script which may do without a server has not opened one.
 _NOT_LISTENING = "not listening"
+
+#: How the note begins that a host has come, and is not taken up at once.
+_GROWS = "the run grows in "
+
+#: How the note begins that says whom a run that has succeeded waits for, and after how many seconds it comes: tasks of
+#: one group never end quite at once.
+_WAITS, _PATIENCE = "the job has succeeded, and waits for ", 5.0
 
 #: Seconds until the next look where the lead is about to bind: its last one may have been just before the time came.
 _SOON = 0.1
@@ -216,27 +224,63 @@ def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now
     if frozen := [t for t in _living(state) if t.frozen is not None and t.stop_ordered is None]:
         words = "the job has succeeded, and nobody has continued it since it was stopped by a signal (state T)"
         return (Stop(tasks=_ids(frozen), grace=0.0, reason=words),)
-    windows = {t.id: won.time + _window(state, won, policies, t) for t in _living(state) if t.stop_ordered is None}
-    if state.stop is not None:
-        windows = dict.fromkeys(windows, now)
-    due = tuple(task for task, at in windows.items() if at <= now)
-    if due:
-        return (Stop(tasks=due, grace=policies.grace.stop, reason="the job has succeeded"),)
-    wakes = [*windows.values(), *(wake.at for wake in _when_gone(state, now) if isinstance(wake, Wake))]
-    if wakes:
-        return (Wake(at=min(wakes)),)
+    if left := _in_their_windows(state, won, policies, now):
+        return left
     return (_end(now, outcome="succeeded", code=0, cause=f"{won.task} exited with code 0{_undead(state)}"),)
 
 
+def _in_their_windows(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now: float) -> tuple[Action, ...]:
+    """Whoever has had its time is ended, and the records say why; empty once nobody is waited for."""
+    windows = {t.id: won.time + _window(state, won, policies, t) for t in _living(state) if t.stop_ordered is None}
+    if state.stop is not None:
+        windows = dict.fromkeys(windows, now)
+    if due := tuple(task for task, at in windows.items() if at <= now):
+        stop = Stop(tasks=due, grace=policies.grace.stop, reason="the job has succeeded")
+        return (*_overdue(state, won, due, now), stop)
+    told = won.time + _PATIENCE
+    if said := _waited_for(state, windows, now) if now >= told else None:
+        return (said,)
+    wakes = [*windows.values(), *(wake.at for wake in _when_gone(state, now) if isinstance(wake, Wake))]
+    if windows and now < told:
+        wakes.append(told)
+    return (Wake(at=min(wakes)),) if wakes else ()
+
+
 def _window(state: RunState, won: ev.LeaderSucceeded, policies: Policies, task: TaskState) -> float:
-    if task.done is not None:  # its program is over, and something keeps the process
-        return max(0.0, task.done - won.time) + policies.grace.stop
     if task.id.type == "evaluator":
-        return policies.health.evaluator
-    trains = task.id.type in TRAINING_TYPES
-    if trains and state.strategy != Strategy.PS.value:
-        return policies.health.finish
-    return 0.0
+        window = policies.health.evaluator
+    elif task.id.type in TRAINING_TYPES and state.strategy != Strategy.PS.value:
+        window = policies.health.finish
+    else:
+        return 0.0
+    if task.done is not None:  # its program is over, and something keeps the process
+        return min(window, max(0.0, task.done - won.time) + policies.grace.stop)
+    return window
+
+
+def _waited_for(state: RunState, windows: Mapping[TaskId, float], now: float) -> Say | None:
+    """Said once: whom the end of the run waits for."""
+    if not windows or any(note.message.startswith(_WAITS) for note in state.notes):
+        return None
+    names = ", ".join(f"{task} (for {at - now:.0f} s more at most)" for task, at in windows.items())
+    return Say(event=ev.Noted(time=now, message=f"{_WAITS}{names}: {_still(state, windows)}"))
+
+
+def _overdue(state: RunState, won: ev.LeaderSucceeded, due: Sequence[TaskId], now: float) -> tuple[Action, ...]:
+    """Why tasks are ended that had their time after the success; nothing of those that never end by themselves."""
+    late = [task for task in due if now > won.time] if state.stop is None else []
+    if not late:
+        return ()
+    words = (
+        f"{', '.join(map(str, late))} ended by phalanx {now - won.time:.0f} s after the success: {_still(state, late)}"
+    )
+    return (Say(event=ev.Noted(time=now, message=words)),)
+
+
+def _still(state: RunState, tasks: Iterable[TaskId]) -> str:
+    if all(state.tasks[task].done is not None for task in tasks):
+        return "a thread that is no daemon, a child or an exit handler keeps the process, whose program is over"
+    return "still at work; --finish and health.evaluator say for how long they may be"
 
 
 def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
@@ -277,32 +321,51 @@ def _ask(finding: Finding | ev.Noted) -> tuple[Action, ...]:
 
 
 def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
-    """The start deadline: TensorFlow itself would wait an hour for a peer that does not listen, without a word."""
+    """What a start is waited for, and the start deadline: TensorFlow itself would wait an hour, without a word."""
     if proof := resumption(state, now):
         return tuple(Say(event=event) for event in proof)
     match resize(state, policies, now):
         case ev.ResizeOrdered() as order:
             return (Say(event=order),)
         case due:
-            grows = () if due is None else (Wake(at=due),)
-    waits = tuple(Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now)
+            grows = () if due is None else _grows(state, policies, due, now)
+    waits: tuple[Action, ...] = tuple(
+        Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now
+    )
     waits += grows
+    return (*waits, *_not_listening(state, policies, now))
+
+
+def _grows(state: RunState, policies: Policies, due: float, now: float) -> tuple[Action, ...]:
+    """Who has brought a host hears once in each generation when it is taken up."""
+    rest = f"its generation runs for {policies.resize.cooldown:g} s first (cool-down)"
+    if any(note.message.startswith(_GROWS) and note.time >= (state.bound or 0.0) for note in state.notes):
+        return (Wake(at=due),)
+    note = ev.Noted(time=now, message=f"{_GROWS}{due - now:.0f} s: {living_hosts(state)} hosts are there, and {rest}")
+    return (Say(event=note), Wake(at=due))
+
+
+def _not_listening(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
+    """Who does not listen by the deadline: blamed where the others need it, else noted once."""
     silent = [t for t in _living(state) if t.address and t.listening is None]
-    if not silent or (not state.must_listen and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
-        return waits
-    return (*waits, *_ask(_not_come(state, silent, policies.health, now)))
+    sure = must_listen(state)
+    if not silent or (not sure and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
+        return ()
+    return _ask(_not_come(state, silent, policies.health, now, sure=sure))
 
 
-def _not_come(state: RunState, silent: list[TaskState], health: Health, now: float) -> Finding | ev.Noted:
-    """What the start deadline comes to for tasks that do not listen."""
+def _not_come(
+    state: RunState, silent: list[TaskState], health: Health, now: float, *, sure: bool
+) -> Finding | ev.Noted:
+    """What the start deadline comes to for tasks that do not listen. `sure`: the others need them."""
     deadlines = {t.id: start_deadline(state, health, (t,)) for t in silent}
     first = min(deadlines.values())
-    if state.must_listen and (look := before_deadline(state, first, now)) is not None:
+    if sure and (look := stacks_before(state, first, now, since=first - AHEAD)) is not None:
         return look
     late = [t for t in silent if deadlines[t.id] <= now]
     if not late:
         return first
-    if state.must_listen:
+    if sure:
         return never_listened(state, late, health.start, now)
     names = ", ".join(f"{t.id} ({t.address})" for t in late)
     return ev.Noted(time=now, message=f"{_NOT_LISTENING} {span(health.start)} after the start: {names}")

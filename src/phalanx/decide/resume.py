@@ -8,15 +8,15 @@ from phalanx.taskstate import TaskState
 
 
 def resumption(state: RunState, now: float) -> tuple[Event, ...]:
-    """What the leader's first step after a restart proves; empty before it, after it was said, and in a first start.
+    """What the leader's first step proves; empty before it, after it was said, and in a first start from zero.
 
     A worker that went on from another number of steps than the leader is noted: with a folder for each worker, a kill
     between two saves leaves them apart (facts §3).
     """
     leader = state.tasks.get(state.leader) if state.leader else None
-    if leader is None or leader.first_step is None or not state.past or _said(state, leader):
+    if leader is None or leader.first_step is None or _said(state, leader):
         return ()
-    before = state.past[-1].step
+    before = state.past[-1].step if state.past else None
     path = leader.restored.path if leader.restored else ""
     lost = max(0, before - leader.base) if before is not None and leader.base is not None else None
     found: list[Event] = [
@@ -39,4 +39,5 @@ def resumption(state: RunState, now: float) -> tuple[Event, ...]:
 
 def _said(state: RunState, leader: TaskState) -> bool:
     place = (leader.generation, leader.attempt)
-    return place == (1, 1) or any((said.generation, said.attempt) == place for said in state.resumed)
+    begins = place == (1, 1) and leader.restored is None
+    return begins or any((said.generation, said.attempt) == place for said in state.resumed)

@@ -23,7 +23,7 @@ from phalanx.plan.outline import Interpreter, Outline, Strategy
 from phalanx.plan.placement import place
 from phalanx.plan.preview import preview_hosts
 from phalanx.script.interpreter import choose, nearby
-from phalanx.script.strategy import strategy_in
+from phalanx.script.strategy import strategy_of
 from phalanx.tfconfig.finding import Finding, Severity
 from phalanx.tfconfig.quote import shown
 
@@ -188,10 +188,7 @@ def _strategy_of_script(job: Job, outline: Outline) -> tuple[str, str] | None:
     at = command.script_at(job.command)
     if at is None:
         return None
-    try:
-        return strategy_in((Path(outline.cwd) / job.command[at]).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None  # a folder with __main__.py, or no text: nothing to read here
+    return strategy_of(Path(outline.cwd) / job.command[at])  # a folder with __main__.py: nothing to read here
 
 
 def _must_listen(outline: Outline, found: tuple[str, str] | None) -> bool:

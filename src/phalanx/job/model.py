@@ -68,6 +68,7 @@ def _command(value: object) -> object:
 
 
 Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
+SomeTime = Annotated[float, BeforeValidator(units.some_seconds), WithJsonSchema(_DURATION_SCHEMA)]
 Size = Annotated[int, BeforeValidator(units.size), WithJsonSchema(_SIZE_SCHEMA)]
 Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
 Word = Annotated[str, AfterValidator(_passable)]
@@ -159,9 +160,9 @@ class Restart(_Part):
 class Health(_Part):
     """Deadlines, since TensorFlow's own are an hour or none."""
 
-    start: Duration = Field(
+    start: SomeTime = Field(
         default=300.0,
-        description="From the start of a generation until every task listens, in seconds or as 5m. Default 5m: "
+        description="From the start of a generation until every task listens, in seconds or as 5m; not 0. Default 5m: "
         "importing TensorFlow takes up to a minute on a cold disk; MultiWorkerMirroredStrategy itself waits an hour.",
     )
     silence: Duration | None = Field(

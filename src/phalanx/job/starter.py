@@ -17,7 +17,7 @@ _WORDS = {
 def starter(words: Sequence[str], *, strategy: tuple[str, str] | None, folder: str = ".") -> str:
     """The file's text.
 
-    `words` is the command; `strategy` what the script names (`script.strategy.strategy_in`); `folder` where the command
+    `words` is the command; `strategy` what the script names (`script.strategy.strategy_of`); `folder` where the command
     starts, as seen from the file's own folder.
     """
     kind, built = strategy or ("", "")

@@ -46,6 +46,15 @@ def seconds(value: object) -> float:
     return _in_range(sum(float(found[unit] or 0) * of for unit, of in _SECONDS.items()), value)
 
 
+def some_seconds(value: object) -> float:
+    """`seconds`, and more than none: for what cannot do without a limit."""
+    found = seconds(value)
+    if not found:
+        message = f"{_shown(value)} leaves no time, and there is no start without a limit; write {DURATIONS}"
+        raise ValueError(message)
+    return found
+
+
 def size(value: object) -> int:
     """`32Gi` (1024s), `512MB` or `512M` (1000s), or bytes → bytes. Raises ValueError saying what it wants."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

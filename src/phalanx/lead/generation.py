@@ -21,6 +21,9 @@ from phalanx.states import RunState
 #: for a second; with the leader 0.3–0.4 s ahead none does (facts §6).
 HEAD_START = 0.3
 
+#: No other generation follows: standbys may go.
+LAST = Order(seq=0, epoch=0, kind="last")
+
 
 def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     """What the records say of a plan; with the first generation also why some tasks will have no standby."""
@@ -46,7 +49,8 @@ class Briefs:
     def again(self, host: int, state: RunState, now: float) -> list[Order]:
         """For an agent that an earlier lead has briefed: the same, and what its tasks have not done of their orders.
 
-        To end, one order for each grace; and to write the stacks that are still waited for.
+        That no generation follows, where that is so; to end, one order for each grace; and to write the stacks that
+        are still waited for.
         """
         order = self.orders.get(host)
         if order is None:
@@ -61,7 +65,8 @@ class Briefs:
         ]
         asked = state.stacks.tasks if state.stacks is not None and stacks_due(state, now) is not None else ()
         stacks = task_orders(state, "stacks", asked)
-        return [order, *stops, *([stacks[host]] if host in stacks else [])]
+        last = [LAST] if state.succeeded is not None else []
+        return [order, *last, *stops, *([stacks[host]] if host in stacks else [])]
 
 
 def _prepare_orders(plan: Plan, checks: Mapping[int, Checklist]) -> dict[int, Order]:

@@ -15,7 +15,7 @@ from phalanx.errors import PhalanxError, PlaceError
 from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
-from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, task_orders
+from phalanx.lead.generation import LAST, Briefs, attempt_orders, bound_events, go_orders, task_orders
 from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
@@ -108,6 +108,8 @@ class Lead:
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
+        if self.state.phase.terminal and not same:
+            raise RefusedError("the run has ended")
         if before is not None and before.living and not same:
             raise RefusedError(f"host {host.id} has an agent already")
         if before is not None and not before.living and same:
@@ -299,6 +301,8 @@ class Lead:
             raise
         self.state = fold(self.state, record)
         self._changed.set()
+        if isinstance(event, ev.LeaderSucceeded):
+            self._send(dict.fromkeys(self.living(), LAST))
         if self._copies is not None:
             self._copies.said()
 
@@ -314,8 +318,7 @@ class Lead:
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
-        for host, order in self._briefed(self.plan).orders.items():
-            self.roll.boxes[host].put(order)
+        self._send(self._briefed(self.plan).orders)
 
     def _outline_for(self, hosts: int) -> Outline:
         """The job in the size that these hosts take."""
@@ -342,8 +345,7 @@ class Lead:
         orders = go_orders(plan)
         if all((box := self.roll.boxes.get(host)) and box.prepared >= plan.generation for host in orders):
             self._went.add(plan.generation)
-            for host, order in orders.items():
-                self.roll.boxes[host].put(order)
+            self._send(orders)
 
     def _start_attempts(self) -> None:
         """Tasks that come back alone, once they are due."""

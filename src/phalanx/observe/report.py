@@ -25,7 +25,7 @@ _BAD = (TaskPhase.FAILED.value, TaskPhase.LOST.value, TaskPhase.VICTIM.value)
 def render(report: Report, *, width: int = 100, ink: Ink | None = None, brief: bool = False) -> str:
     """The whole report, ending in a newline. `brief` leaves the table and the notes out."""
     ink = ink or Ink()
-    parts = [_headline(report, ink), *_warnings(report, ink), *_past(report), *_cause(report, ink)]
+    parts = [_headline(report, ink), *_warnings(report, ink), *_past(report), *_cause(report, ink), *_kept(report)]
     if not brief:
         parts += ["", *_table(report, width, ink), *_left(report, ink)]
     return "\n".join([*parts, *_next(report, ink)]) + "\n"
@@ -46,7 +46,9 @@ def _warnings(report: Report, ink: Ink) -> Iterator[str]:
 
 
 def _past(report: Report) -> Iterator[str]:
-    """Each failure on the way, in one line, and where the training went on after it."""
+    """Where it went on from; each failure on the way, in one line, and where the training went on after it."""
+    if report.began is not None:
+        yield f"  {resumed_words(report.began.path, report.began.step, report.began.lost)}"
     for past in report.past:
         who = f"{_names(past.tasks)} started again" if past.tasks else f"generation {past.number} ended"
         proof = past.resumed
@@ -72,6 +74,23 @@ def _cause(report: Report, ink: Ink) -> Iterator[str]:
     fallen = [task for task in report.tasks if task.state in _BAD or task.part]
     for task in fallen[:NAMED]:
         yield from _words(task, VICTIM_LINES, ink)
+
+
+def _kept(report: Report) -> Iterator[str]:
+    """What is left of a run that did not succeed."""
+    left = report.kept
+    if left is None:
+        return
+    if not left.path:
+        yield f"  no checkpoint was seen: {_lost(left.lost or 0)}, unless the program has saved in a way of its own"
+        return
+    at = "" if left.step is None else f" at step {left.step}"
+    lost = f"; {_lost(left.lost, ' after it')}" if left.lost else ""
+    yield f"  last checkpoint: {left.path}{at}{lost}"
+
+
+def _lost(count: int, where: str = "") -> str:
+    return f"1 step{where} is lost" if count == 1 else f"{count} steps{where} are lost"
 
 
 def _words(task: TaskReport, count: int, ink: Ink) -> Iterator[str]:

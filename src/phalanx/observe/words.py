@@ -10,7 +10,7 @@ from phalanx.decide.exits import words_for
 from phalanx.names import TaskId
 from phalanx.records.report import signal_name
 from phalanx.states import RunPhase, RunState
-from phalanx.taskstate import TaskPhase, TaskState, total_steps
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: How many tasks are named one by one before they are counted.
 NAMED = 6
@@ -153,8 +153,10 @@ def _life(event: ev.TaskEvent, state: RunState) -> str:  # noqa: C901, PLR0911 -
 def _step(event: ev.TaskEvent, own: int, state: RunState) -> str:
     """`step 180` of the run, where this attempt began at 150 and has done 30; its own count where nobody knows."""
     task = state.tasks.get(event.task)
-    same = task is not None and (task.generation, task.attempt) == (event.generation, event.attempt)
-    total = total_steps(task, own) if task is not None and same else own
+    base = state.bases.get((event.generation, event.attempt, event.task), 0)
+    if task is not None and (task.generation, task.attempt) == (event.generation, event.attempt):
+        base = task.base
+    total = None if base is None else base + own
     return f"step {total}" if total is not None else f"step {own} of this start"
 
 

@@ -78,7 +78,7 @@ class StartTask:
 class Order:
     """What the lead wants of one agent. Numbered from 1 within an epoch.
 
-    `kind` is `prepare`, `go`, `stop`, `stacks` or `leave`.
+    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows) or `leave`.
     """
 
     seq: int

@@ -8,6 +8,9 @@ import threading
 
 from phalanx.records.folder import RunFolder
 
+#: Seconds for which a write that goes on is waited for.
+_HANGS = 0.2
+
 
 class CopyBook:
     """One copy is whole, the next one is being written: each lead is copied from its beginning.
@@ -31,10 +34,11 @@ class CopyBook:
     def begin(self) -> None:
         """A new copy, empty. Raises OSError."""
         with self._lock:
+            if self._whole != self._newest:
+                shutil.rmtree(self._newest.path, ignore_errors=True)
             self._number += 1
             self.size, self.plan = 0, 0
-            shutil.rmtree(self._newest.path, ignore_errors=True)
-            self._newest.path.mkdir(parents=True)
+            self._newest.path.mkdir(parents=True, exist_ok=True)
 
     def add(self, text: str, *, plan: str = "", generation: int = 0, whole: bool) -> None:
         """What follows, and the plan where it has changed. `whole`: that is all for now. Raises OSError."""
@@ -42,7 +46,9 @@ class CopyBook:
             if self.over:
                 return
             if plan:
-                self._newest.plan.write_text(plan, encoding="utf-8")
+                scratch = self._newest.path / "plan"
+                scratch.write_text(plan, encoding="utf-8")
+                scratch.replace(self._newest.plan)
                 self.plan = generation
             data = text.encode()
             with self._newest.events.open("ab") as events:
@@ -54,18 +60,24 @@ class CopyBook:
                     shutil.rmtree(before.path, ignore_errors=True)
 
     def hand_over(self) -> bool:
-        """Put the copy where a lead of this host finds it. False where none was ever whole, or this host has led."""
-        with self._lock:
+        """Put the copy where a lead of this host finds it.
+
+        False where none was ever whole, where this host has led, and where the disk hangs in the middle of a write.
+        """
+        if not self._lock.acquire(timeout=_HANGS):
+            return False
+        try:
             if self._whole is None or self.over or self._folder.events.exists():
                 return False
-            try:
-                with contextlib.suppress(FileNotFoundError):  # nothing was bound yet
-                    self._whole.plan.replace(self._folder.plan)
-                self._whole.events.replace(self._folder.events)
-            except OSError:
-                return False
-            self.over = True
-            return True
+            with contextlib.suppress(FileNotFoundError):  # nothing was bound yet
+                self._whole.plan.replace(self._folder.plan)
+            self._whole.events.replace(self._folder.events)
+        except OSError:
+            return False
+        finally:
+            self._lock.release()
+        self.over = True
+        return True
 
     @property
     def _newest(self) -> RunFolder:

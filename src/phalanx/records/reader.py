@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,9 @@ _CHUNK = 1 << 20
 _LAST = 1 << 16
 #: What every record has.
 _HEAD = (("seq", int), ("epoch", int), ("event", str))
+
+#: What a disk says that may be there again: its device or its server fails.
+_LATER = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN)
 
 
 class Tail:
@@ -41,11 +45,18 @@ class Tail:
             self._fd = -1
 
     def _new(self) -> Iterator[Record]:
+        try:
+            yield from self._read()
+        except FileNotFoundError:
+            return
+        except OSError as wrong:
+            if wrong.errno not in _LATER:
+                raise
+            self.close()
+
+    def _read(self) -> Iterator[Record]:
         if self._fd < 0:
-            try:
-                self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         size = _CHUNK
         while data := os.pread(self._fd, size, self._at):
             whole = data.rfind(b"\n") + 1

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.decide.exits import telling_line, words_for
-from phalanx.names import TaskId, training_order
+from phalanx.events import Resumed
+from phalanx.names import TRAINING_TYPES, TaskId, training_order
 from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
+from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
 from phalanx.redact import redact
 from phalanx.states import PastFailure, RunPhase, RunState
@@ -142,6 +144,10 @@ class Report:
     victims: tuple[str, ...]
     strategy: str
     generation: int
+    #: Where the first start went on; None where it read no checkpoint.
+    began: ResumeReport | None
+    #: What is left of a run that did not succeed; None while it goes on, and where nothing is known.
+    kept: KeptReport | None
     #: What failed before and was started again, oldest first.
     past: tuple[PastReport, ...]
     hosts_wanted: int
@@ -180,6 +186,8 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         victims=tuple(str(task) for task in culprit.victims) if culprit else (),
         strategy=state.strategy,
         generation=state.generation,
+        began=_proof(next((r for r in state.resumed if (r.generation, r.attempt) == (1, 1)), None)),
+        kept=kept(state),
         past=tuple(
             PastReport(
                 number=past.number,
@@ -224,7 +232,10 @@ def _resumed(state: RunState, past: PastFailure) -> ResumeReport | None:
     """The first proof after this failure, unless another failure came before it."""
     nexts = [other.ended for other in state.past if other.ended > past.ended]
     until = min(nexts, default=float("inf"))
-    proof = next((r for r in state.resumed if past.ended <= r.time <= until), None)
+    return _proof(next((r for r in state.resumed if past.ended <= r.time <= until), None))
+
+
+def _proof(proof: Resumed | None) -> ResumeReport | None:
     return ResumeReport(path=proof.path, step=proof.step, lost=proof.lost) if proof else None
 
 
@@ -309,7 +320,17 @@ def _warnings(state: RunState, fallen: list[TaskReport]) -> list[str]:
     """A success in which tasks fell says so, for their part of the work may be missing."""
     found = [f"{WARNING}{task.task} {_fall(state.tasks[TaskId.parse(task.task)], task)}" for task in fallen[:_WARNED]]
     rest = len(fallen) - len(found)
-    return [*found, f"{WARNING}{rest} more tasks fell"] if rest else found
+    return [*found, *([f"{WARNING}{rest} more tasks fell"] if rest else []), *_lone(state)]
+
+
+def _lone(state: RunState) -> list[str]:
+    """Tasks that were to train together and never met: each has trained a model of its own, and that is no success."""
+    trained = [task for task in state.tasks.values() if task.address and task.id.type in TRAINING_TYPES]
+    met = any(task.listening is not None for task in trained)
+    if state.phase is not RunPhase.SUCCEEDED or met or len(trained) <= 1:
+        return []
+    what = f"no task ever listened on its address: each of the {len(trained)} has trained alone, or not at all"
+    return [f"{WARNING}{what}; make the strategy in the script, or say --strategy none where that is meant"]
 
 
 def _fall(task: TaskState, told: TaskReport) -> str:
@@ -354,4 +375,6 @@ def _next_steps(state: RunState, run: str, folder: RunFolder, fallen: list[TaskR
             steps += [f"phalanx logs {run} {task.task}" for task in fallen[:_WARNED]]
         case _:
             steps += [f"phalanx attach {run}", f"phalanx stop {run}"]
+    if (left := kept(state)) is not None and left.path:
+        steps.append("start it again with the same command: it goes on from the checkpoint, if its program reads it")
     return tuple(dict.fromkeys(steps))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -144,7 +145,7 @@ class Scribe:
 
     def _write(self, items: list[Record | Job], lost: int) -> None:
         """Records that follow each other in one go; a text between them keeps its place."""
-        self._late = [job for job in self._late if not job()]
+        self._late = [job for job in self._late if not _done(job)]
         records: list[Record] = []
         for item in items:
             if isinstance(item, Record):
@@ -152,7 +153,7 @@ class Scribe:
                 continue
             self._log.extend(records, lost=lost)
             records, lost = [], 0
-            if not item():
+            if not _done(item):
                 self._late.append(item)
         self._log.extend(records, lost=lost)
         if self._short:
@@ -169,3 +170,14 @@ class Scribe:
                 waiter = self._waiters.popleft()[1]
                 if not waiter.done():
                     waiter.set_result(None)
+
+
+def _done(job: Job) -> bool:
+    """Whether a text need not be tried again. One that cannot be made costs itself only, and not the records."""
+    try:
+        return job()
+    except FencedError:
+        raise
+    except Exception as wrong:  # noqa: BLE001 - a mistake of ours in one text
+        sys.stderr.write(f"a text of the records cannot be made: {wrong!r}\n")
+        return True

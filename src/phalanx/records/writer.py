@@ -87,6 +87,8 @@ class EventLog:
         self.dropped = self._mend()
         #: A torn last line ends where the next record begins.
         self._torn = not _ends_whole(self._fd)
+        #: Bytes in the file; other threads may look.
+        self.size = os.fstat(self._fd).st_size
 
     def _lock(self) -> None:
         try:
@@ -111,11 +113,6 @@ class EventLog:
                 os.ftruncate(self._fd, start)
                 return size - start
         return 0
-
-    @property
-    def size(self) -> int:
-        """Bytes in the file."""
-        return os.fstat(self._fd).st_size if self._fd >= 0 else 0
 
     @property
     def waiting(self) -> int:
@@ -192,8 +189,8 @@ class EventLog:
             time.sleep(min(0.2, patience))
         if self._ended:
             self._reserve.give_back()
-        os.close(self._fd)
-        self._fd = -1
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
     def _tell(self, trouble: _Trouble) -> None:
         if self._write([self._gap(trouble, self._clock())])[1] is None:
@@ -229,6 +226,8 @@ class EventLog:
                 os.fsync(self._fd)
         except OSError as wrong:
             return 0, wrong
+        finally:
+            self.size = os.fstat(self._fd).st_size
         return len(records), None
 
     def _take_back(self, half: int) -> None:

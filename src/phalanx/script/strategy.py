@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import warnings
+from pathlib import Path
+
+from phalanx.agent.preflight.imports import read_script
 
 #: A name that says it, and the word of job.yaml.
 _NAMES = {
@@ -14,19 +18,33 @@ _NAMES = {
 }
 
 
-def strategy_in(source: str) -> tuple[str, str] | None:
-    """`("mwms", "MultiWorkerMirroredStrategy")`: the one strategy the script names; None for none or several.
+def strategy_of(script: Path) -> tuple[str, str] | None:
+    """`("mwms", "MultiWorkerMirroredStrategy")`: the one strategy it names; None for none, several, or no script.
 
-    A module the script imports may build another; so this is a hint and decides nothing.
+    Where the script itself names none, the modules beside it that it always imports are read. An installed one may
+    build another; so this is a hint and decides nothing.
     """
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        own, *beside = read_script(script).files
+        found = _named(own)
+        if not found:
+            for path in beside:
+                found |= _named(path)
+    except OSError:
         return None
-    found = {_NAMES[name]: name for node in ast.walk(tree) if (name := _name(node)) in _NAMES}
     if "estimator" in found:  # takes a strategy as an argument, and decides what a failure means
         return "estimator", found["estimator"]
     return next(iter(found.items())) if len(found) == 1 else None
+
+
+def _named(path: Path) -> dict[str, str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return {_NAMES[name]: name for node in ast.walk(tree) if (name := _name(node)) in _NAMES}
 
 
 def _name(node: ast.AST) -> str:

@@ -95,6 +95,16 @@ def test_an_interpreter_that_is_none_is_said(asked, script, tmp_path):
     assert "out of order" in faults(look(asked, argv=(str(fake), "train.py")))["program-found"]
 
 
+def test_what_the_users_own_sitecustomize_prints_is_no_answer_and_no_fault(asked, script, tmp_path):
+    script("import json\n")
+    (tmp_path / "site").mkdir()
+    noisy = "import atexit\nprint('hello')\natexit.register(print, 'bye')\n"
+    (tmp_path / "site" / "sitecustomize.py").write_text(noisy)
+    answer = look(asked, environ={"PYTHONPATH": str(tmp_path / "site")})
+    assert faults(answer) == {}
+    assert facts(answer)["python"] == f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
 BROKEN = "import os\n\ndef main(:\n    pass\n"
 
 

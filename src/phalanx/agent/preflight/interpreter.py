@@ -132,7 +132,9 @@ def ask(path: str, program: Program, modules: list[str], files: Sequence[Path] =
     except OSError as wrong:
         return f"{path} cannot be started: {wrong.strerror}"
     try:
-        return _read(json.loads(done.stdout.rpartition(b"\n{")[2] if b"\n{" in done.stdout else done.stdout))
+        # What a sitecustomize, or an exit handler, prints beside it is not ours.
+        [*_, answer] = [line for line in done.stdout.splitlines() if line.startswith(b"{")]
+        return _read(json.loads(answer))
     except (ValueError, KeyError, TypeError):
         said = done.stderr.decode(errors="replace").strip().splitlines()
         return f"{path} does not run a Python program: {said[-1] if said else 'it says nothing'}"
