@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from builders import DAWN, History, running
+from builders import DAWN, History, history, running
 from phalanx import events as ev
 from phalanx.chaos import session
 from phalanx.chaos.fault import Fault, Moment
@@ -23,6 +23,13 @@ def entry_of(folder: RunFolder) -> Entry:
     return Entry(
         run=folder.run, folder=str(folder.path), engine="local", lead="127.0.0.1:1", token="t", created=0.0, launcher=0
     )
+
+
+def test_a_fault_of_a_run_that_ends_while_it_starts_is_not_said_to_have_come_too_late(tmp_path):
+    told = history().joined().bound().at(1).ended("failed", 3, "no such program")
+    fault = Fault(kind="kill", target="worker:1", when=Moment(after=0.0))
+    [found] = Session(entry_of(told.write(tmp_path)), (fault,), launched=Launched()).run()
+    assert (found.outcome, found.why) == (Outcome.MISSED, "the run ended before all trained")
 
 
 @pytest.mark.parametrize(("ends", "outcome"), [(True, Outcome.MISSED), (False, Outcome.REFUSED)])
@@ -68,6 +75,23 @@ def test_a_fault_that_waited_for_another_until_the_run_ended_is_not_said_to_have
     assert [one.outcome for one in found] == [Outcome.ENDED, Outcome.MISSED, Outcome.MISSED]
     assert found[1].why == "its moment came while kill worker:1 was not over, and the run ended meanwhile"
     assert found[2].why == "the run ended before its moment"
+
+
+def test_a_fault_whose_moment_comes_while_the_group_starts_again_is_told_as_that(tmp_path, monkeypatch):
+    told = running().at(6).exited("worker:1", signal=9).culprit("worker:1", "killed").restarted()
+    told.at(7).bound().started().listening().at(8).culprit(None, "nobody", host=0).ended("failed", 1, "nobody")
+    kill, second = Fault(kind="kill", target="worker:1"), Fault(kind="kill", target="worker:0", when=Moment(after=0.0))
+    found, _ = ended_after(tmp_path, monkeypatch, kill, second, later=told)
+    assert [one.outcome for one in found] == [Outcome.RECOVERED, Outcome.MISSED]
+    assert found[1].why == "its moment came while not all trained, and the run ended meanwhile"
+
+
+def test_a_fault_that_waits_for_the_first_step_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "SILENT", 0.0)
+    told, said = history().joined().bound().at(7), []
+    watching = Session(entry_of(told.write(tmp_path)), (Fault(kind="kill", target="worker:1"),), say=said.append)
+    assert not watching._look()
+    assert said == ["digits-1130-070000: still starting, 0 s; kill worker:1 waits until all train"]
 
 
 def test_what_is_waited_for_is_said_now_and_then(tmp_path, monkeypatch):

@@ -144,7 +144,7 @@ def test_a_fault_that_was_rightly_named_is_not_charged_with_what_the_script_does
     told = stopped_and_back().at(8).exited(own, code=1, said=("NameError: no",)).culprit(own, "exited with code 1")
     found = told_of(Fault(kind="stop", target="worker:0"), told.ended("failed", 1, f"{own}: NameError: no"))
     assert (found.outcome, found.blamed, found.sign) == (Outcome.FOUND, "worker:0", "stopped")
-    assert "the run's own: " in found.why
+    assert found.why == "rightly named; what failed after the restart is the run's own"
     assert not story(found, result="failed").good, "a run that fails by itself is not as it should be"
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from builders import killed, running
-from phalanx.cli import main
+from phalanx.cli import jobflags, main
 from phalanx.errors import PhalanxError
 from phalanx.records.index import Entry, Index
 
@@ -38,7 +38,7 @@ def ask(tmp_path, monkeypatch):
 
     def call(*words: str) -> int:
         app = main.app()
-        return app(main.delimit(app, ["chaos", *words]), exit_on_error=False, print_error=False)
+        return app(jobflags.delimit(app, ["chaos", *words]), exit_on_error=False, print_error=False)
 
     return call
 
@@ -62,6 +62,10 @@ def ask(tmp_path, monkeypatch):
         (["--workers", "2", "--ps", "1", "--fault", "scale=3", "train.py"], "scale=3: only workers of"),
         (["--workers", "2", "--max-workers", "4", "--fault", "scale=9", "train.py"], "this job takes 2 to 4"),
         (["--workers", "2", "--max-workers", "4", "--fault", "scale=2", "train.py"], "the run has that size"),
+        (
+            ["--workers", "2", "--fault", "stall:worker:1", "python", "-uS", "train.py"],
+            "stall: a worker cannot be made",
+        ),
         (["detached", "--fault", "launcher"], "has no launcher any more"),
         (["over", "--fault", "kill:worker:0"], "has ended already"),
         (["nobody", "--fault", "kill:worker:0"], "no run is called 'nobody'"),
@@ -97,7 +101,7 @@ def test_a_task_that_is_not_there_any_more_is_a_fault_that_was_not_possible(ask,
 def test_what_follows_a_script_is_the_scripts_and_what_follows_a_run_is_ours(ask, monkeypatch, words, script):
     monkeypatch.setattr("shutil.which", lambda name: name if name == "python" else None)
     app = main.app()
-    found = main.delimit(app, ["chaos", *words])
+    found = jobflags.delimit(app, ["chaos", *words])
     assert (found[found.index("--") + 1 :] if "--" in found else None) == script
 
 

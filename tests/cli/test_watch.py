@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from builders import History, killed, running
+from phalanx import events as ev
 from phalanx.cli.main import app
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
 from phalanx.names import TaskId
@@ -188,11 +189,23 @@ def test_ps_of_one_run_lists_its_tasks(begin: Begin, capsys: pytest.CaptureFixtu
     assert phalanx("ps", "last") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["digits-1130-070000", "running"]
-    assert lines[1] == ["task", "host", "state", "pid", "up", "silent", "address"]
+    assert lines[1] == ["task", "host", "state", "pid", "up", "silent", "step", "address"]
     assert lines[2][:4] == ["worker:0", "n0", "running", "1000"]
     assert lines[3][:4] == ["worker:1", "n0", "succeeded", "-"]
     assert phalanx("ps", "digits", "--json") == 0
     assert [task["task"] for task in json.loads(capsys.readouterr().out)] == ["worker:0", "worker:1"]
+
+
+def test_ps_and_report_tell_the_step_of_the_run(begin: Begin, capsys: pytest.CaptureFixture[str]):
+    told = running().lives(ev.CheckpointSaved, "worker:0", path="/ckpt/ckpt-300", step=300)
+    told.culprit("worker:1", "worker:1 crashed").restarted().bound().started().listening()
+    told.lives(ev.CheckpointRestored, "worker:0", path="/ckpt/ckpt-300").lives(ev.TaskStepped, "worker:0", step=26)
+    told.lives(ev.CheckpointRestored, "worker:1", path="/old").lives(ev.TaskStepped, "worker:1", step=26)
+    begin(told, lead=True)
+    assert phalanx("ps", "last") == 0
+    assert [line.split()[-2] for line in capsys.readouterr().out.splitlines()[1:]] == ["step", "326", "+26"]
+    assert phalanx("report", "last") == 0
+    assert "running, generation 2, at step 326" in capsys.readouterr().out
 
 
 def test_ps_warns_of_an_index_file_that_others_can_read(begin: Begin, home: Path, capsys: pytest.CaptureFixture[str]):

@@ -112,6 +112,15 @@ def test_a_warning_is_noted_and_the_way_is_clear():
     assert (passed.generation, passed.warnings, passed.checks) == (1, 1, 1)
 
 
+def test_a_warning_beside_a_fatal_fault_is_explained_too():
+    both = (Fault(check="disk", words="12 MiB are left"), Fault(check="checkpoint-writable", words="not a directory"))
+    note, _, end = events(looked(faults={0: both}))
+    assert isinstance(note, ev.Noted)
+    assert "disk" in note.message
+    assert "12 MiB are left" in note.message
+    assert isinstance(end, ev.RunEnded)
+
+
 def test_what_is_ignored_neither_ends_nor_warns():
     state = looked(faults={1: (Fault(check="modules-found", words="x"), Fault(check="memory", words="y"))})
     (passed,) = events(state, ignore=("modules-found", "memory"))

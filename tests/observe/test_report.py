@@ -303,3 +303,11 @@ def test_a_first_start_that_read_a_checkpoint_says_so(tmp_path: Path):
 def test_a_first_start_from_zero_proves_nothing():
     told = running().at(5).lives(ev.TaskStepped, "worker:0", step=1)
     assert resumption(told.state, told.now) == ()
+
+
+def test_steps_after_a_checkpoint_are_counted_also_where_another_runs_came_before(tmp_path: Path):
+    told = running().lives(ev.CheckpointRestored, "worker:0", path="/ckpt/ckpt-70").at(5)
+    told.lives(ev.CheckpointSaved, "worker:0", path="/ckpt/ckpt-120", step=50)
+    told.lives(ev.TaskStepped, "worker:0", step=53)
+    text = text_of(made(stopped(told), tmp_path), tmp_path)
+    assert "last checkpoint: /ckpt/ckpt-120; 3 steps after it are lost" in text

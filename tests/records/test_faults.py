@@ -87,7 +87,9 @@ def test_a_disk_that_fills_up_and_gets_room_again_has_every_record_and_a_note(
     folder = RunFolder(small_disk)
     (small_disk / "ballast").write_bytes(b"\0" * 32768)
     keeper = Keeper(small_disk)
-    for number in range(1, 401):
+    keeper.append(noted(1))
+    lasting(lambda: keeper._writing.waiting == 0)
+    for number in range(2, 401):
         keeper.append(noted(number))
     lasting(lambda: keeper._writing._log.waiting > 0)
     records, skipped = read(folder)

@@ -86,6 +86,7 @@ class Session:
         self._lift: tuple[float, Callable[[], None]] | None = None
         self._tail = Tail(entry.files.events)
         self.state = RunState()
+        self._unsettled: Fault | None = None  # what was not over when the run ended
         self._training = Training(steps=steps)
         self._free = 0.0  # when the fault before was over
         self._refused: float | None = None  # when the newest in `told` could not be done
@@ -126,8 +127,10 @@ class Session:
     def _read(self, now: float) -> None:
         for record in self._tail.poll():
             self.state = fold(self.state, record)
+            ends = isinstance(record.event, RunEnded)
+            self._unsettled = next((watch.told.fault for watch in self._docket if watch.open and ends), None)
             self._docket.see(record.event, self.state, now)
-            if isinstance(record.event, RunEnded):
+            if ends:
                 self._undo()
         self._training.see(self.state, now)
 
@@ -175,14 +178,17 @@ class Session:
         return now - max(self._free, training.since) >= (when.gap or 0.0)
 
     def _why_missed(self, fault: Fault) -> str:
-        """A moment may have come, and the fault still had to wait for the one before it."""
+        """A moment may have come, and the fault still had to wait for the one before it, or for the group."""
         after, began = fault.when.after, self._training.began
-        before = next((told for told in reversed(self._told) if told.struck is not None), None)
-        if before is not None and before.outcome is Outcome.HUNG:
-            return f"the run was ended, since {before.fault} had hung"
-        if before is not None and after is not None and began is not None and time.monotonic() - began >= after:
-            return f"its moment came while {before.fault} was not over, and the run ended meanwhile"
-        return "the run ended before its moment"
+        hung = next((told for told in self._told if told.outcome is Outcome.HUNG), None)
+        if hung is not None and self._launched is not None:
+            return f"the run was ended, since {hung.fault} had hung"
+        if began is None and not fault.when.line:
+            return "the run ended before all trained"
+        if after is None or began is None or time.monotonic() - began < after:
+            return "the run ended before its moment"
+        held = f"{self._unsettled} was not over" if self._unsettled is not None else "not all trained"
+        return f"its moment came while {held}, and the run ended meanwhile"
 
     def _waits(self, now: float) -> str:
         phase = "running" if self.state.phase is RunPhase.RUNNING else self.state.phase.value
@@ -191,7 +197,8 @@ class Session:
         if (newest := self._docket.newest) is not None:
             words.append(f"waiting for what comes of {newest.told.fault}")
         elif self._due:
-            words.append(f"{self._due[0]} is to come")
+            waits = self._training.since is None and not self._due[0].when.line
+            words.append(f"{self._due[0]} {'waits until all train' if waits else 'is to come'}")
         return "; ".join(words)
 
     def _say(self, line: str) -> None:

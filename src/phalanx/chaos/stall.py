@@ -7,12 +7,33 @@ so heartbeats of TensorFlow's own threads go on, which is what nobody but a hang
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.inside.sitecustomize import FOLDER, STALL
 from phalanx.chaos.whereabouts import CannotError, Whereabouts
+
+#: What a command must be.
+WANTED = "its command must be `python …` without -E, -I or -S; stop:… needs nothing of it"
+
+#: Python's flags before its program; -W and -X may have their value in the word after.
+_FLAG = re.compile(r"-[a-zA-Z]+")
+
+
+def deaf(command: Sequence[str]) -> bool:
+    """Whether this is a Python whose own flags keep PYTHONPATH from it; of other programs nobody can tell."""
+    if not Path(command[0]).name.startswith("python"):
+        return False
+    for word, before in zip(command[1:], command, strict=False):
+        if before in ("-W", "-X"):
+            continue
+        if not _FLAG.match(word) or word[1] in "cm":
+            return False
+        if word[1] not in "WX" and set(word) & set("EIS"):
+            return True
+    return False
 
 
 def stall(fault: Fault, where: Whereabouts) -> Callable[[], None]:
@@ -23,7 +44,7 @@ def stall(fault: Fault, where: Whereabouts) -> Callable[[], None]:
     if target.variable(FOLDER) != str(folder) or not target.catches(STALL):
         raise CannotError(
             f"{task} cannot be made to stall: its process is no Python that reads PYTHONPATH",
-            hint="its command must be `python …` without -E, -I or -S; stop:… needs nothing of it",
+            hint=WANTED,
         )
     flag = folder / f"stall-{target.pid}"
     flag.touch()

@@ -201,9 +201,7 @@ class Watch:
         elif event.outcome == RunPhase.STOPPED.value:
             self._settle(Outcome.ENDED if takes is Takes.LAUNCHER else Outcome.DISTURBED, why=event.cause)
         elif takes in _STILL and self._own and self._rightly():
-            self._settle(
-                Outcome.FOUND, why=f"rightly named; what failed after the restart is the run's own: {event.cause}"
-            )
+            self._settle(Outcome.FOUND, why="rightly named; what failed after the restart is the run's own")
         elif takes in _STILL:
             self._settle(Outcome.ENDED if self._rightly() else Outcome.MISBLAMED, why=event.cause)
         else:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from phalanx.chaos.fault import Fault
     from phalanx.chaos.plan import Cast
+    from phalanx.plan.outline import Outline
     from phalanx.plan.size import Elastic
     from phalanx.records.index import Entry
     from phalanx.trial import Question
@@ -140,6 +141,7 @@ def chaos(
         elastic = elastic_of(outline)
         cast = Cast(tasks=outline.tasks(), hosts=outline.hosts, sizes=_sizes(elastic))
         question = asked.question(cast, elastic=elastic, going=None)
+        _check_stalls(question.faults, outline)
         story = try_out(declared, question, runs=which.runs_folder(runs), environ=os.environ, say=say)
     sys.stdout.write(encoder.dumps(story.to_json(), indent=1) + "\n" if json else render(story))
     return 0 if story.good else 1
@@ -234,6 +236,16 @@ def _check_sizes(faults: Sequence[Fault], cast: Cast, elastic: Elastic | None) -
     moves = len(sizes) > 1 or any(fault.kind == "agent" for fault in faults)
     if sizes and not moves and sizes[0] == workers(cast.tasks):
         raise InputError(f"--fault scale={sizes[0]}: the run has that size", hint="scale= another one")
+
+
+def _check_stalls(faults: Sequence[Fault], outline: Outline) -> None:
+    """Raises InputError where a task that is to stall is a Python which never reads what makes it."""
+    from phalanx.chaos.stall import WANTED, deaf  # noqa: PLC0415 - not for --help
+
+    types = {task.type for fault in faults if fault.kind == "stall" for task in fault.tasks}
+    for role in outline.roles:
+        if role.type in types and deaf(role.command):
+            raise InputError(f"stall: a {role.type} cannot be made to: {' '.join(role.command)}", hint=WANTED)
 
 
 def _duration(flag: str, text: str) -> float:

@@ -1,17 +1,19 @@
-"""The `phalanx` command: finds the verb, runs it, and turns errors into one line and an exit code."""
+"""The `phalanx` command: finds the verb, runs it, and turns errors into one line and an exit code.
+
+What takes long to import comes within `_call`, where a Ctrl-C is one line as well.
+"""
 
 from __future__ import annotations
 
 import sys
-import traceback
-
-import cyclopts
+from typing import TYPE_CHECKING
 
 import phalanx
-from phalanx.cli.arguments import usage
-from phalanx.cli.jobflags import delimit
 from phalanx.cli.streams import flushed, is_refusal, settle, unprinted
 from phalanx.errors import InputError, PhalanxError
+
+if TYPE_CHECKING:
+    import cyclopts
 
 #: Verb → its one line in `phalanx --help`. The function of that name in `phalanx.cli.<verb>` is imported when called.
 VERBS = {
@@ -48,8 +50,8 @@ VERBS = {
     },
 }
 
-#: 128 + SIGINT, as a shell says it.
-_INTERRUPTED = 130
+#: 128 + SIGINT, as a shell says it; and that of a run that was stopped.
+_INTERRUPTED, _STOPPED = 130, 4
 
 _EXAMPLES = """
 Examples:
@@ -65,6 +67,10 @@ def app(*, brief: bool = False) -> cyclopts.App:
 
     `brief` shows each verb by its line above, so that `phalanx --help` imports none of them.
     """
+    import cyclopts  # noqa: PLC0415 - see the top of this page
+
+    from phalanx.cli.arguments import usage  # noqa: PLC0415 - as above
+
     made = cyclopts.App(
         name="phalanx",
         help="The launcher for distributed TensorFlow: unchanged train.py, one command, any size.",
@@ -72,6 +78,7 @@ def app(*, brief: bool = False) -> cyclopts.App:
         version=phalanx.__version__,
         help_format="plaintext",
         result_action="return_value",
+        suppress_keyboard_interrupt=False,  # `_call` says it
         default_parameter=cyclopts.Parameter(show_default=False),
     )
     for number, (title, verbs) in enumerate(VERBS.items()):
@@ -97,12 +104,27 @@ def _call(words: list[str]) -> int:
     debug = "--debug" in words[:1]
     if debug:
         words = words[1:]
+    try:
+        return _obey(words, debug=debug)
+    except KeyboardInterrupt:
+        sys.stderr.write("phalanx: interrupted\n")
+        exec("")  # noqa: S102 - where a Ctrl-C met an exec(), as of dataclasses, Python would end itself by SIGINT else
+        return _STOPPED if words[:1] == ["run"] else _INTERRUPTED
+
+
+def _obey(words: list[str], *, debug: bool) -> int:
+    import cyclopts  # noqa: PLC0415 - see the top of this page
+
+    from phalanx.cli.jobflags import delimit  # noqa: PLC0415 - as above
+
     known = words[:1] in ([verb] for verbs in VERBS.values() for verb in verbs)
     try:
         made = app(brief=not known)
         result = made(delimit(made, words), exit_on_error=False, print_error=False)
     except PhalanxError as wrong:
         if debug:
+            import traceback  # noqa: PLC0415 - for this form only
+
             traceback.print_exc()
         return _complain(wrong)
     except cyclopts.CycloptsError as wrong:
@@ -115,8 +137,6 @@ def _call(words: list[str]) -> int:
         if not isinstance(left.__context__, BrokenPipeError):
             raise
         return 0
-    except KeyboardInterrupt:
-        return _INTERRUPTED
     return result if isinstance(result, int) else 0
 
 

@@ -25,7 +25,7 @@ from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.lastwords import last_written
 from phalanx.records.reader import read_end
-from phalanx.taskstate import TaskPhase
+from phalanx.taskstate import TaskPhase, TaskState, total_steps
 
 #: Ended runs older than this are shown with --all only.
 RECENT = 24 * 3600.0
@@ -89,8 +89,8 @@ def ps(
     """List this user's runs; with RUN, its tasks.
 
     Runs that ended within a day, and below them those that go on. `lost` means that nobody leads it any more and no
-    end was written: nothing of it runs. `silent` is how long ago a running task last wrote anything. The `steps` of
-    RUN with --json are those of this second.
+    end was written: nothing of it runs. `silent` is how long ago a running task last wrote anything; `step` counts
+    to this second, from the beginning of the run (`+`: of this start).
 
     Examples:
       phalanx ps
@@ -159,12 +159,11 @@ def _row(line: Line, now: float) -> tuple[str, ...]:
 def _tasks(entry: Entry, now: float, *, json: bool) -> int:
     from phalanx.records.report import build_report  # noqa: PLC0415 - for this form only
 
-    state = standing(entry)
+    state = counted(standing(entry), entry)
     if json:
-        state = counted(state, entry)
         print(encoder.dumps(build_report(state, None, entry.files).to_json()["tasks"], indent=1))
         return 0
-    rows = [("task", "host", "state", "pid", "up", "silent", "address")]
+    rows = [("task", "host", "state", "pid", "up", "silent", "step", "address")]
     for task in state.tasks.values():
         up = duration((task.ended or now) - task.started) if task.started else "-"
         host = host_name(state, task.host) if task.host is not None else "-"
@@ -173,9 +172,17 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
         silent = silent_for(task, wrote, now)
         word = standing_of(task, wrote=wrote is not None)
         silence = "-" if silent is None else duration(silent)
-        rows.append((str(task.id), host, word, pid, up, silence, task.address or "-"))
+        rows.append((str(task.id), host, word, pid, up, silence, _step(task), task.address or "-"))
     ready = f" · {standbys(*state.standbys)}" if state.standbys[0] and not state.phase.terminal else ""
     print(f"{entry.run} {state.phase.value}{ready}")
     for line in columns(rows, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000):
         print(f"  {line}")
     return 0
+
+
+def _step(task: TaskState) -> str:
+    """Training steps of the run; with a `+`, those of this start alone, where nobody knows how many came before."""
+    if not task.step:
+        return "-"
+    total = total_steps(task, task.step)
+    return f"+{task.step}" if total is None else str(total)

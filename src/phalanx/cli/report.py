@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from phalanx.cli import which
 from phalanx.observe.ink import Ink
 from phalanx.observe.report import render
-from phalanx.observe.standing import standing
+from phalanx.observe.standing import counted, standing
 from phalanx.records.index import LAST
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
@@ -33,7 +33,7 @@ def report(
       phalanx report digits-1130-073311 --json
     """
     entry = which.find(run)
-    made = build_report(standing(entry), read_plan(entry.files), entry.files)
+    made = build_report(counted(standing(entry), entry), read_plan(entry.files), entry.files)
     if json:
         print(encoder.dumps(made.to_json(), indent=1))
     else:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from phalanx import events as ev
 from phalanx.names import TaskId
+from phalanx.plan.outline import Outline
 from phalanx.plan.policies import Policies
+from phalanx.plan.size import resized
 from phalanx.states import RunPhase, RunState
 
 
@@ -53,6 +55,12 @@ def living_hosts(state: RunState) -> int:
 def uses(state: RunState, host: int) -> bool:
     """Whether a task of this generation is there, or will be."""
     return any(task.host == host and not task.phase.over for task in state.tasks.values())
+
+
+def outline_for(outline: Outline, state: RunState, hosts: int) -> Outline:
+    """The job in the size that these hosts take."""
+    size = state.elastic.size(hosts, state.asked) if state.elastic else None
+    return outline if size is None else resized(outline, size)
 
 
 def can_start(state: RunState) -> bool:

@@ -144,7 +144,7 @@ ROWS = (
     _fatal(
         "checkpoint-writable",
         "The checkpoint folder can be made and written to on every host",
-        "mount it writable, or name another folder: --checkpoint DIR",
+        "make it a folder that you may write to there, or name another: --checkpoint DIR",
         "R88",
     ),
     _fatal(
@@ -242,9 +242,13 @@ def verdict(state: RunState, policy: Preflight, now: float) -> tuple[ev.Event, .
     if not wanted <= state.checked.keys():
         return ()
     found = judge(state, ignore=policy.ignore)
+    notes = [
+        ev.Noted(time=now, message=note(one), host=one.hosts[0] if len(one.hosts) == 1 else None)
+        for one in found
+        if not one.row.fatal
+    ]
     if fatal := [one for one in found if one.row.fatal]:
-        return _end(state, fatal, now)
-    notes = [ev.Noted(time=now, message=note(one), host=one.hosts[0] if len(one.hosts) == 1 else None) for one in found]
+        return (*notes, *_end(state, fatal, now))
     notes += _some_pairs(len(wanted), now) if "peers-reachable" not in policy.ignore else []
     checks = len({check for host in state.checked.values() for check in host.looked})
     seconds = round(now - (state.bound or now), 3)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
-from phalanx.decide.elastic import can_start
+from phalanx.decide.elastic import can_start, outline_for
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake, next_step
 from phalanx.decide.preflight import may_start
@@ -28,7 +28,7 @@ from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan
-from phalanx.plan.size import check_size, resized
+from phalanx.plan.size import check_size
 from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.records.past import Past
@@ -97,9 +97,8 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
-        known = self.roll.boxes.get(message.host.id)
-        if known is None or known.join.instance != message.instance:
-            known = self._know(message)
+        box = self.roll.boxes.get(message.host.id)
+        known = box if box is not None and box.join.instance == message.instance else self._know(message)
         line = self.roll.line(self.state)
         return Joined(epoch=self.epoch, lease=self.roll.lease.seconds, taken=known.taken, now=self._clock(), line=line)
 
@@ -311,7 +310,8 @@ class Lead:
             return
         hosts = [mailbox.host() for mailbox in staying(self.state, self.living()).values()]
         try:
-            self.plan = bind(self._outline_for(len(hosts)), hosts, run=self.run, generation=self.state.generation + 1)
+            outline = outline_for(self.outline, self.state, len(hosts))
+            self.plan = bind(outline, hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
             self._fail_to_bind(wrong)
             return
@@ -319,11 +319,6 @@ class Lead:
         for event in bound_events(self.plan, self._clock()):
             self._say(event)
         self._send(self._briefed(self.plan).orders)
-
-    def _outline_for(self, hosts: int) -> Outline:
-        """The job in the size that these hosts take."""
-        size = self.state.elastic.size(hosts, self.state.asked) if self.state.elastic else None
-        return self.outline if size is None else resized(self.outline, size)
 
     def _generation_is_due(self) -> bool:
         """The first one waits for every host, and with fewer than all of them until the start deadline."""

@@ -36,8 +36,9 @@ def _headline(report: Report, ink: Ink) -> str:
     took = f" after {duration(report.duration)}" if report.duration is not None else ""
     code = f" (exit code {report.exit_code})" if report.exit_code else ""
     generation = f", generation {report.generation}" if report.generation > 1 else ""
+    step = f", at step {report.step}" if report.step is not None and report.exit_code is None else ""
     word = report.result if report.exit_code is not None or report.result == "lost" else f"is {report.result}"
-    return f"{ink(report.run, 'bold')} {ink(word, 'bold', colour)}{took}{code}{generation}"
+    return f"{ink(report.run, 'bold')} {ink(word, 'bold', colour)}{took}{code}{generation}{step}"
 
 
 def _warnings(report: Report, ink: Ink) -> Iterator[str]:

@@ -31,6 +31,9 @@ def kept(state: RunState) -> KeptReport | None:
     if not path and done is None:
         return None
     lost = None if done is None or step is None else max(done - step, 0)
+    leader = state.tasks.get(state.leader) if state.leader else None
+    if step is None and leader is not None and leader.saved is not None:  # another run's steps came before both
+        lost = max(leader.step - leader.saved.step, 0)
     return KeptReport(path=path, step=step, lost=lost)
 
 

@@ -15,7 +15,7 @@ from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
 from phalanx.redact import redact
-from phalanx.states import PastFailure, RunPhase, RunState
+from phalanx.states import PastFailure, RunPhase, RunState, steps_done
 from phalanx.taskstate import TaskPhase, TaskState
 
 #: Raised when a reader of `report.json` could misread it.
@@ -144,6 +144,8 @@ class Report:
     victims: tuple[str, ...]
     strategy: str
     generation: int
+    #: Training steps of the run so far; None where nobody can tell.
+    step: int | None
     #: Where the first start went on; None where it read no checkpoint.
     began: ResumeReport | None
     #: What is left of a run that did not succeed; None while it goes on, and where nothing is known.
@@ -186,6 +188,7 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         victims=tuple(str(task) for task in culprit.victims) if culprit else (),
         strategy=state.strategy,
         generation=state.generation,
+        step=steps_done(state),
         began=_proof(next((r for r in state.resumed if (r.generation, r.attempt) == (1, 1)), None)),
         kept=kept(state),
         past=tuple(
