@@ -161,26 +161,19 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     others = [task for task in silent if task is not first]
     more = f" (nor did {_some(others)})" if others else ""
     named = {task.id for task in silent}
-    at, stacks = stacks_words(first)
     said = f"{first.id}{where(state, first)} never listened on {first.address} within {span(limit)}"
+    stacks = f"its stacks are in {first.stacks.path}; " if first.stacks else ""
     return blame(
         state,
         first,
         now,
         kind=Kind.USER,
-        cause=f"{said}{at}{more}",
+        cause=f"{said}{place(first)}{more}",
         victims=tuple(t.id for t in state.tasks.values() if t.id not in named and not t.phase.over),
         alike=tuple(task.id for task in others),
         hint=f"{stacks}raise --start-timeout, or say --strategy none if the script needs no cluster",
         sign="start",
     )
-
-
-def stacks_words(task: TaskState) -> tuple[str, str]:
-    """Where it is, for the cause, and where its stacks are, for the hint; empty where nobody knows."""
-    if task.stacks is None:
-        return "", ""
-    return place(task), f"its stacks are in {task.stacks.path}; "
 
 
 def left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:

@@ -189,8 +189,7 @@ def unfinished(state: RunState, health: Health, now: float) -> Finding:
     over = [at for task in members if (at := _over_at(task)) is not None]
     if not over or not running or leader is None or leader.phase is not TaskPhase.RUNNING:
         return None
-    deadline = min(over) + window
-    if (look := stacks_before(state, deadline, now, since=deadline - AHEAD)) is not None:
+    if (look := stacks_before(state, min(over) + window, now, since=min(over) + window - AHEAD)) is not None:
         return look
     last = leader if leader in running else running[0]
     gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED]

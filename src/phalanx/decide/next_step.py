@@ -22,7 +22,7 @@ from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
-from phalanx.plan.policies import Policies
+from phalanx.plan.policies import Health, Policies
 from phalanx.spans import span
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
@@ -351,18 +351,24 @@ def _not_listening(state: RunState, policies: Policies, now: float) -> tuple[Act
     sure = must_listen(state)
     if not silent or (not sure and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
         return ()
-    limit = policies.health.start
-    deadlines = {t.id: start_deadline(state, policies.health, (t,)) for t in silent}
+    return _ask(_not_come(state, silent, policies.health, now, sure=sure))
+
+
+def _not_come(
+    state: RunState, silent: list[TaskState], health: Health, now: float, *, sure: bool
+) -> Finding | ev.Noted:
+    """What the start deadline comes to for tasks that do not listen. `sure`: the others need them."""
+    deadlines = {t.id: start_deadline(state, health, (t,)) for t in silent}
     first = min(deadlines.values())
-    if sure and (stacks := _ask(stacks_before(state, first, now, since=first - AHEAD))):
-        return stacks
+    if sure and (look := stacks_before(state, first, now, since=first - AHEAD)) is not None:
+        return look
     late = [t for t in silent if deadlines[t.id] <= now]
     if not late:
-        return (Wake(at=first),)
+        return first
     if sure:
-        return (Say(event=never_listened(state, late, limit, now)),)
+        return never_listened(state, late, health.start, now)
     names = ", ".join(f"{t.id} ({t.address})" for t in late)
-    return (Say(event=ev.Noted(time=now, message=f"{_NOT_LISTENING} {span(limit)} after the start: {names}")),)
+    return ev.Noted(time=now, message=f"{_NOT_LISTENING} {span(health.start)} after the start: {names}")
 
 
 def _all_ended_well(now: float) -> tuple[Action, ...]:
