@@ -128,8 +128,8 @@ def parse(data: bytes | str, *, path: str, name: str = "") -> Module | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, LookupError):
-        return None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, LookupError, SystemError):
+        return None  # SystemError is what Python 3.11 makes of a tree too deep for the stack that is left
     return Module(path=path, name=name, text=text, tree=tree)
 
 

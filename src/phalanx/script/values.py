@@ -8,7 +8,7 @@ import functools
 import json
 import operator
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from phalanx.script.assignments import Assignments
@@ -55,6 +55,8 @@ class Values:
     arguments: tuple[str, ...] | None = None
     #: Whether the default of a flag counts as its value.
     defaults: bool = True
+    #: What was worked out; UNKNOWN while it is, so that `x = [x, x]` has an end.
+    _seen: dict[ast.expr, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def of(self, node: ast.expr | None) -> Any:
         """The value, built of plain Python things; UNKNOWN where the text does not say."""
@@ -84,19 +86,28 @@ class Values:
                 found[name] = UNKNOWN if name in found else self._given(name, value)
         return found
 
-    def from_flags(self, node: ast.expr | None, depth: int = 0) -> bool:
+    def from_flags(self, node: ast.expr) -> bool:
         """Whether it is made of flags of the command line, or of its bare words."""
-        waiting: list[ast.AST] = [] if node is None or depth > _DEEP else [node]
-        while waiting:
-            it = waiting.pop()
+        for it in self.parts(node):
             if isinstance(it, ast.Attribute) and (
                 self.module.dotted(it) == "sys.argv" or (isinstance(it.value, ast.Name) and self._holds_flags(it.value))
             ):
                 return True
-            if isinstance(it, ast.Name) and self.from_flags(self.assigned(it), depth + 1):
-                return True
-            waiting += ast.iter_child_nodes(it)
         return False
+
+    def parts(self, node: ast.expr | None) -> Iterator[ast.AST]:
+        """What an expression is made of, through the names in it; each part once."""
+        waiting: list[ast.AST] = [] if node is None else [node]
+        seen: set[ast.AST] = set()
+        while waiting:
+            it = waiting.pop()
+            if it in seen:
+                continue
+            seen.add(it)
+            yield it
+            waiting += ast.iter_child_nodes(it)
+            if isinstance(it, ast.Name) and (stands_for := self.assigned(it)) is not None:
+                waiting.append(stands_for)
 
     def _flag(self, call: ast.Call) -> tuple[str, Any] | None:
         words = {word.arg: word.value for word in call.keywords}
@@ -134,7 +145,13 @@ class Values:
                 return UNKNOWN
         return default
 
-    def _of(self, node: ast.expr, depth: int) -> Any:  # noqa: C901, PLR0911, PLR0912 - a table of expressions
+    def _of(self, node: ast.expr, depth: int) -> Any:
+        if node not in self._seen:
+            self._seen[node] = UNKNOWN
+            self._seen[node] = self._worked_out(node, depth)
+        return self._seen[node]
+
+    def _worked_out(self, node: ast.expr, depth: int) -> Any:  # noqa: C901, PLR0911, PLR0912 - a table of expressions
         if depth > _DEEP:
             return UNKNOWN
         again = functools.partial(self._of, depth=depth + 1)

@@ -48,10 +48,16 @@ def _overwritten(program: Program) -> Iterator[Hit]:
     for module, node, value in _changed(program):
         if value is None or _after_strategy(program, node) is not None:
             continue
-        task = _config(program.constant(module, value)).get("task")
-        if isinstance(task, dict) and isinstance(task.get("index"), int) and isinstance(task.get("type"), str):
-            who = f"{task['type']}:{task['index']}"
+        if (who := _task(program.constant(module, value))) is not None:
             yield Hit(module, node, f"the script sets TF_CONFIG itself, and is {who} in every task")
+
+
+def _task(value: Any) -> str | None:
+    """`worker:0`, where a TF_CONFIG says that whole; what is not known of it stands there as a text."""
+    task = _config(value).get("task")
+    if isinstance(task, dict) and isinstance(task.get("index"), int) and isinstance(task.get("type"), str):
+        return f"{task['type']}:{task['index']}"
+    return None
 
 
 def _config(value: Any) -> dict[str, Any]:
@@ -145,7 +151,7 @@ def _slurm(program: Program) -> Iterator[Hit]:
 
 def _flags(program: Program) -> Iterator[Hit]:
     for module, node, value in _changed(program):
-        unknown = not _config(program.constant(module, value))
+        unknown = _task(program.constant(module, value)) is None
         if value is not None and unknown and program.values(module).from_flags(value):
             yield Hit(module, node, "the script makes TF_CONFIG of its flags")
             return

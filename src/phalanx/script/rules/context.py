@@ -94,7 +94,6 @@ CREATES = frozenset(
         "image.decode_jpeg",
         "image.decode_png",
         "lookup.KeyValueTensorInitializer",
-        "lookup.StaticHashTable",
         "sparse.from_dense",
         "data.TFRecordDataset",
         "data.TextLineDataset",
@@ -111,7 +110,7 @@ CREATES = frozenset(
 )
 _DATASETS = "tensorflow.data.Dataset."
 #: Of Keras: 2 and 3 differ in an empty model.
-_EITHER = frozenset(
+OF_KERAS = frozenset(
     {
         *("optimizers.Adam", "optimizers.SGD", "optimizers.RMSprop", "optimizers.Adagrad", "optimizers.AdamW"),
         *("optimizers.get", "metrics.Mean", "metrics.Accuracy", "metrics.SparseCategoricalAccuracy", "metrics.AUC"),
@@ -153,7 +152,7 @@ def creates(program: Program, step: Step) -> bool:
     keras = program.keras_name(name)
     if keras is None or not isinstance(step.node, ast.Call):
         return False
-    if keras.name in _EITHER:
+    if keras.name in OF_KERAS:
         return True
     if keras.name.startswith("applications."):
         return keras.name.count(".") == 1

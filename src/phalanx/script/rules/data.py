@@ -150,7 +150,7 @@ RULES = (
         severity=Severity.ERROR,
         message="The data comes from fewer files than there are workers, and no auto-shard policy is set.",
         find=_few_files,
-        consequence="It divides the data by file: InvalidArgumentError: Could not apply FILE based sharding, or a "
+        consequence="It is divided by file: InvalidArgumentError: Could not apply FILE based sharding, or a "
         "worker without data and a hang after the first epoch.",
         fix="options = tf.data.Options(); options.experimental_distribute.auto_shard_policy = "
         "tf.data.experimental.AutoShardPolicy.DATA; dataset = dataset.with_options(options); or write more files",

@@ -79,23 +79,10 @@ def _lost(program: Program) -> Iterator[Hit]:
         yield Hit(call.module, call.node, f"the folder of the checkpoints is another {why}: it is made of {name}()")
 
 
-def _made_of(program: Program, module: Module, node: ast.expr | None, depth: int = 0) -> str | None:
+def _made_of(program: Program, module: Module, node: ast.expr | None) -> str | None:
     """The call that makes it another each time, if there is one in it."""
-    if node is None or depth > 10:  # noqa: PLR2004 - names within names
-        return None
-    waiting: list[ast.AST] = [node]
-    while waiting:
-        it = waiting.pop()
-        if isinstance(it, ast.Call):
-            name = module.dotted(it.func)
-            if name in _NEW or name in _OWN:
-                return name
-        if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load) and module.dotted(it) is None:
-            found = _made_of(program, module, program.values(module).assigned(it), depth + 1)
-            if found is not None:
-                return found
-        waiting += ast.iter_child_nodes(it)
-    return None
+    calls = (it for it in program.values(module).parts(node) if isinstance(it, ast.Call))
+    return next((name for it in calls if (name := module.dotted(it.func)) in (*_NEW, *_OWN)), None)
 
 
 RULES = (
