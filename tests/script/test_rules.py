@@ -136,6 +136,14 @@ FAULTY = [
     ("keras3-optimizer-lr", "error", 3, TF + "tf.keras.optimizers.SGD(lr=0.1)\n", {}),
     ("keras3-fit-argument", "error", 5, TF + MODEL + "model.fit(data, workers=4)\n", {"roles": Roles(worker=1)}),
     ("keras3-ps-fit", "error", 9, RESOLVER + SERVER + PS + FIT, {}),
+    ("keras3-ps-fit", "error", 10, RESOLVER + SERVER + "    raise SystemExit\n" + PS + FIT, {}),
+    (
+        "keras3-ps-fit",
+        "error",
+        10,
+        RESOLVER + SERVER + "else:\n" + "".join(f"    {line}\n" for line in (PS + FIT).splitlines()),
+        {},
+    ),
     ("keras3-mwms-fit", "error", 6, MWMS + FIT, {"roles": TWO}),
     ("fewer-files-than-workers", "error", 4, MWMS + ONE_FILE + FIT, LEGACY),
     (
@@ -210,6 +218,9 @@ SOUND = [
     "os.environ['TF_CONFIG'] = json.dumps(c)\n" + MWMS,
     TF + "c = json.loads(os.environ['TF_CONFIG'])['cluster']\nif 'master' in c:\n    print(c['master'])\n" + MWMS,
     RESOLVER + SERVER + PS,
+    RESOLVER + SERVER + "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n",
+    RESOLVER + SERVER[SERVER.index("    ") + 4 :] + "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n",
+    RESOLVER + SERVER + "else:\n    s = tf.distribute.MultiWorkerMirroredStrategy()\n",
     RESOLVER + "if resolver.task_type == 'chief':\n    " + PS,
     # the chief
     MWMS + "def is_chief(r):\n    return r.task_type == 'chief' or (r.task_type == 'worker' and r.task_id == 0)\n",

@@ -199,20 +199,20 @@ class Program:
         return self._values[module].of(node)
 
     def always(self, node: ast.AST) -> bool:
-        """Whether the step at this node happens whatever the conditions are."""
-        return any(step.node is node and not step.guards for step in self.steps)
+        """Whether the step at this node happens whatever flags and variables say."""
+        return any(step.node is node and step.sure for step in self.steps)
 
-    def reached(self, module: Module, node: ast.AST) -> bool:
+    def reached(self, module: Module, node: ast.AST, *, everywhere: bool = False) -> bool:
         """Whether it surely happens: under no condition, at module level or in a function that is always called.
 
-        What comes after a way out of the function counts as a condition.
+        What comes after a way out of the function counts as a condition; the task's own type does, if `everywhere`.
         """
         at: ast.AST | None = node
         while at is not None and not isinstance(at, ast.stmt):
             if isinstance(at, ast.Lambda | ast.IfExp | ast.BoolOp | ast.ListComp | ast.GeneratorExp | ast.DictComp):
                 return False
             at = module.parents.get(at)
-        return at in self._walked.open
+        return at in (self._walked.everywhere if everywhere else self._walked.sure)
 
     @functools.cached_property
     def _values(self) -> Mapping[Module, Values]:

@@ -20,10 +20,14 @@ _PLAIN = ("tensorflow.function", "staticmethod", "classmethod", "property", "fun
 
 
 class Guard(NamedTuple):
-    """A condition under which a step happens: the statement, and which part of it."""
+    """A condition under which a step happens: the statement, and which part of it.
+
+    `role`: it asks for the task's type, so that what follows from it happens in some task of every job.
+    """
 
     node: ast.AST
     arm: str
+    role: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +42,11 @@ class Step:
     node: ast.AST
     name: str | None
     guards: tuple[Guard, ...]
+
+    @property
+    def sure(self) -> bool:
+        """Whether it happens in some task at least, whatever flags and variables say."""
+        return all(guard.role for guard in self.guards)
 
     def leads_to(self, later: Step) -> bool:
         """Whether it has always happened when `later`, a step after it, does."""
@@ -55,27 +64,33 @@ class _Frame:
     depth: int = 0
 
     def under(self, node: ast.AST, arm: str) -> _Frame:
-        return dataclasses.replace(self, guards=(*self.guards, Guard(node, arm)))
+        role = isinstance(node, ast.If) and _asks_for_role(node.test)
+        return dataclasses.replace(self, guards=(*self.guards, Guard(node, arm, role)))
 
 
 class Walked(NamedTuple):
-    """The steps of a program in order, and the statements that happen whatever the conditions are."""
+    """The steps of a program in order, and the statements that happen whatever flags and variables say.
+
+    `sure` in some task at least, `everywhere` in all of them.
+    """
 
     steps: tuple[Step, ...]
-    open: frozenset[ast.AST]
+    sure: frozenset[ast.AST]
+    everywhere: frozenset[ast.AST]
 
 
 def walk(main: Module, others: Iterable[Module]) -> Walked:
     """What the script `main` does, as far as it can be followed; `others` are modules of its own."""
     walker = _Walk(main, {module.name: module for module in others})
     walker.body(main.tree.body, _Frame(main))
-    return Walked(tuple(walker.steps), frozenset(walker.open))
+    return Walked(tuple(walker.steps), frozenset(walker.sure), frozenset(walker.everywhere))
 
 
 class _Walk:
     def __init__(self, main: Module, modules: Mapping[str, Module]) -> None:
         self.steps: list[Step] = []
-        self.open: set[ast.AST] = set()
+        self.sure: set[ast.AST] = set()
+        self.everywhere: set[ast.AST] = set()
         self._main = main
         self._modules = modules
         self._imported: set[str] = set()
@@ -89,8 +104,10 @@ class _Walk:
         for statement in body:
             if len(self.steps) >= _MOST:
                 return
+            if all(guard.role for guard in frame.guards):
+                self.sure.add(statement)
             if not frame.guards:
-                self.open.add(statement)
+                self.everywhere.add(statement)
             self._statement(statement, frame)
             if isinstance(statement, ast.If) and self._leaves(statement.body, frame.module):
                 frame = frame.under(statement, "else")
@@ -319,6 +336,16 @@ def _is_generator(function: Function) -> bool:
 
 def _methods(kind: ast.ClassDef) -> dict[str, Function]:
     return {node.name: node for node in kind.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def _asks_for_role(test: ast.expr) -> bool:
+    """`resolver.task_type in ("worker", "ps")`: told by the ps or the evaluator in it, and by nothing else asked."""
+    match test:
+        case ast.Compare(left=left, comparators=[right]):
+            said = {it.value for it in ast.walk(right) if isinstance(it, ast.Constant) and isinstance(it.value, str)}
+            asked = ast.unparse(left).lower()
+            return bool(said & {"ps", "evaluator"}) and ("type" in asked or "job_name" in asked or "role" in asked)
+    return False
 
 
 def _is_main(test: ast.expr) -> bool:

@@ -189,7 +189,7 @@ complete -c phalanx -n __fish_use_subcommand -f -a join -d 'Bring one more host 
 complete -c phalanx -n '__fish_seen_subcommand_from join' -f -a '(__phalanx_runs)'
 complete -c phalanx -n '__fish_seen_subcommand_from join' -l host -x -d 'Its number (that of a lost host, else a new one)'
 complete -c phalanx -n '__fish_seen_subcommand_from join' -l help -d 'Say what it does and takes'
-complete -c phalanx -n __fish_use_subcommand -f -a check -d 'Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.'
+complete -c phalanx -n __fish_use_subcommand -f -a check -d 'Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l strategy -x -a 'auto mwms ps estimator' -d 'What the script uses: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto: ps where the cluster has parameter servers, else mwms'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l tf-version -x -d 'The TensorFlow that will read it, such as 2.21'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l expect-cluster -d 'A missing or empty cluster is an error: TensorFlow would train alone'

@@ -23,7 +23,7 @@ _phalanx() {
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
-        'check:Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.'
+        'check:Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.'
         'explain:Say in plain words what a TF_CONFIG means.'
         'fix:Print a TF_CONFIG without the faults that have one right answer.'
         'agree:Compare the TF_CONFIGs of several nodes.'

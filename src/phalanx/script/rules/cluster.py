@@ -107,10 +107,25 @@ def _master(program: Program) -> Iterator[Hit]:
 
 
 def _own_server(program: Program) -> Iterator[Hit]:
-    mwms = [step for step in program.steps if STRATEGIES.get(step.name or "") == "mwms"]
-    for step in program.steps:
-        if step.name in SERVERS and any(step.leads_to(it) or it.leads_to(step) for it in mwms):
+    """One after the other in the same task, in either order; a server that is joined lets nothing follow it."""
+    steps = program.steps
+    mwms = [number for number, step in enumerate(steps) if STRATEGIES.get(step.name or "") == "mwms"]
+    for at, step in enumerate(steps):
+        if step.name not in SERVERS:
+            continue
+        follows = any(number < at and steps[number].leads_to(step) for number in mwms)
+        leads = any(
+            number > at and step.leads_to(steps[number]) and not any(map(_joins, steps[at:number])) for number in mwms
+        )
+        if follows or leads:
             yield Hit(step.module, step.node)
+
+
+def _joins(step: Step) -> bool:
+    match step.node:
+        case ast.Call(func=ast.Attribute(attr="join"), args=[]):
+            return True
+    return False
 
 
 def _ps_under_mwms(program: Program) -> Iterator[Hit]:

@@ -31,7 +31,7 @@ def _shared(program: Program) -> Iterator[Hit]:
         return
     for module, call, given, what in _writes(program):
         path = program.value(module, given)
-        if isinstance(path, str) and path and program.reached(module, call):
+        if isinstance(path, str) and path and program.reached(module, call, everywhere=True):
             yield Hit(module, call, f'every task writes {what} to "{path}"')
 
 
