@@ -94,7 +94,7 @@ def check(
     for name in scripts:
         assert around is not None  # noqa: S101 - made above
         found += _script(name, around, texts)
-        fine.append(f"{name}: fine")
+        fine.append(f"{name}: fine, {_builds(texts[name])}")
     for source in given:
         parsed = parse(source.text, path=source.path)
         found += find(
@@ -158,6 +158,14 @@ def _script(name: str, around: Around, texts: dict[str, str]) -> tuple[Finding, 
             f"cannot read {brief(name, 200)}: {error.strerror}", hint="name a script by a path that `ls` finds"
         ) from error
     return found
+
+
+def _builds(text: str) -> str:
+    """`names MultiWorkerMirroredStrategy`."""
+    from phalanx.script.strategy import strategy_in  # noqa: PLC0415 - not for --help
+
+    named = strategy_in(text)
+    return f"names {named[1]}" if named else "names no strategy of several processes"
 
 
 def _who(config: TfConfig | None) -> str:

@@ -25,6 +25,7 @@ class Installed:
 
     folders: tuple[str, ...]
 
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - as below
     def has(self, package: str) -> bool | None:
         """Whether a top-level package is there; None where that cannot be said, as beside an editable install."""
         hooks = False
