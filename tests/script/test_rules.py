@@ -254,6 +254,23 @@ def test_a_script_that_works_is_left_alone(text):
     assert told(text) == []
 
 
+CHOSEN = TF + "if os.environ.get('MWMS'):\n    s = tf.distribute.MultiWorkerMirroredStrategy()\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("context-before-strategy", TF + "tf.constant(1)\n" + CHOSEN),
+        ("own-server", CHOSEN + "    tf.distribute.Server({'worker': ['a:1']}, job_name='worker', task_index=0)\n"),
+        ("fewer-files-than-workers", CHOSEN + ONE_FILE + "s.experimental_distribute_dataset(data)\n"),
+        ("keras3-mwms-fit", CHOSEN + FIT),
+        ("keras3-ps-fit", CHOSEN.replace("MultiWorkerMirroredStrategy()", "ParameterServerStrategy(r)") + FIT),
+    ],
+)
+def test_what_follows_from_a_strategy_that_a_flag_chooses_refuses_nothing(rule, text):
+    assert {severity for one, _, severity in told(text, roles=TWO) if one == rule} == {"warning"}
+
+
 @pytest.mark.parametrize("text", SOUND)
 def test_and_so_it_is_in_a_job(text):
     assert told(text, roles=TWO) == []

@@ -14,6 +14,7 @@ from phalanx.script.installed import Installed
 from phalanx.script.module import Module, canonical
 from phalanx.script.values import UNKNOWN, Values
 from phalanx.script.walk import Step, Walked, walk
+from phalanx.tfconfig.finding import Severity
 
 #: Names that build a strategy, and the word of job.yaml.
 STRATEGIES: Mapping[str, str] = {
@@ -175,6 +176,11 @@ class Program:
         """`mwms` or `ps`, where every strategy it names is of that kind; None for none, or several."""
         kinds = {STRATEGIES[call.name] for call in self.calls if call.name in STRATEGIES}
         return next(iter(kinds)) if len(kinds) == 1 else None
+
+    def unless_sure(self, kind: str) -> Severity | None:
+        """A warning for what follows from a strategy of that kind, where it hangs on a flag whether it is built."""
+        sure = any(step.sure and STRATEGIES[step.name or ""] == kind for step in self.strategies)
+        return None if sure else Severity.WARNING
 
     @functools.cached_property
     def closed(self) -> bool:

@@ -118,7 +118,7 @@ def _own_server(program: Program) -> Iterator[Hit]:
             number > at and step.leads_to(steps[number]) and not any(map(_joins, steps[at:number])) for number in mwms
         )
         if follows or leads:
-            yield Hit(step.module, step.node)
+            yield Hit(step.module, step.node, severity=program.unless_sure("mwms"))
 
 
 def _joins(step: Step) -> bool:
@@ -134,9 +134,8 @@ def _ps_under_mwms(program: Program) -> Iterator[Hit]:
     for module, node, value in _changed(program):
         cluster = _config(program.constant(module, value)).get("cluster") if value is not None else None
         if isinstance(cluster, dict) and cluster.get("ps"):
-            yield Hit(
-                module, node, "the TF_CONFIG of the script has a ps, and its strategy is MultiWorkerMirroredStrategy"
-            )
+            said = "the TF_CONFIG of the script has a ps, and its strategy is MultiWorkerMirroredStrategy"
+            yield Hit(module, node, said, severity=program.unless_sure("mwms"))
     if program.roles is not None and program.roles.ps:
         for step in program.strategies:
             if not step.guards:

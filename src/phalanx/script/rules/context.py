@@ -139,6 +139,7 @@ def _early(program: Program) -> Iterator[Hit]:
                     step.node,
                     f"`{what}` comes before MultiWorkerMirroredStrategy() in line {line}{where}",
                     fix=f"build the strategy first: move line {line} above this one, or this into what comes after it",
+                    severity=None if strategy.sure else Severity.WARNING,
                 )
                 break  # the others follow from it
         return

@@ -59,7 +59,8 @@ def _few_files(program: Program) -> Iterator[Hit]:
         if 0 < len(names) < workers and all(map(_is_file, names)):
             count = f"{len(names)} file{'s' if len(names) > 1 else ''}"
             whom = f"{workers} workers" if program.roles is not None else "more than one worker"
-            yield Hit(source.module, source.call, f"{count} for {whom}, and no auto-shard policy is set")
+            said = f"{count} for {whom}, and no auto-shard policy is set"
+            yield Hit(source.module, source.call, said, severity=program.unless_sure("mwms"))
 
 
 def _is_file(name: object) -> bool:

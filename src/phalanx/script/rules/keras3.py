@@ -172,7 +172,7 @@ def _ps_fit(program: Program) -> Iterator[Hit]:
         return
     for module, call, generation in program.fits():
         if generation == _THREE and any(step.node is call for step in program.steps):
-            yield Hit(module, call)
+            yield Hit(module, call, severity=program.unless_sure("ps"))
 
 
 def _mwms_fit(program: Program) -> Iterator[Hit]:
@@ -181,10 +181,9 @@ def _mwms_fit(program: Program) -> Iterator[Hit]:
         return
     if not _FIT_FAILS[0] <= program.keras[:2] <= _FIT_FAILS[1] or program.words & {"_maybe_symbolic_build"}:
         return
-    surely = any(step.sure for step in program.strategies)
     for module, call, generation in program.fits():
         if generation == _THREE and any(step.node is call for step in program.steps):
-            yield Hit(module, call, severity=None if surely else Severity.WARNING)
+            yield Hit(module, call, severity=program.unless_sure("mwms"))
             return
 
 
