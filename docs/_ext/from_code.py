@@ -75,6 +75,16 @@ def rules() -> str:
     return "\n\n".join(parts)
 
 
+def script_rules() -> str:
+    """The table of rules on scripts."""
+    from phalanx.script.check import RULES  # noqa: PLC0415 - as above
+
+    cells = [
+        [f"`{rule.id}`", rule.severity.value, rule.message, rule.consequence, rule.fix, rule.source] for rule in RULES
+    ]
+    return table(["rule", "severity", "says", "what would follow", "fix", "source"], cells)
+
+
 def preflight() -> str:
     """The table of checks before step one."""
     from phalanx.decide.preflight import ROWS  # noqa: PLC0415 - as above
@@ -162,6 +172,7 @@ def help_of(words: list[str]) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "rules": rules,
+    "script-rules": script_rules,
     "preflight": preflight,
     "errors": error_classes,
     "known-errors": known_errors,

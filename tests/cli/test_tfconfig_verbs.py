@@ -168,7 +168,7 @@ def test_size_is_an_error_for_the_variable_only(phalanx, write):  # R32, vector 
         ("junk", b"\x89PNG\r\n\x1a\n\x00", "junk is not text: byte 1 is no UTF-8"),
         ("zero", b'{"a": "\x00"}', "zero is not text: byte 8 is zero"),
         ("wide", '{"a": 1}'.encode("utf-16"), "wide is written in UTF-16"),
-        ("train.py", b"print()", "train.py is a script; this verb reads TF_CONFIG"),
+        ("train.ipynb", b"{}", "train.ipynb is a notebook"),
         ("-x", None, "unknown option -x"),
         ('{"cluster": {}}', None, "to hand over the text itself, pipe it into `-`"),
     ],

@@ -1,9 +1,11 @@
-"""`phalanx check`."""
+"""`phalanx check`: scripts by their own reader, everything else as TF_CONFIG."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -14,10 +16,24 @@ from phalanx.tfconfig.check import check as find
 from phalanx.tfconfig.finding import Finding
 from phalanx.tfconfig.model import TfConfig
 from phalanx.tfconfig.parse import parse
+from phalanx.tfconfig.quote import brief
+
+if TYPE_CHECKING:
+    from phalanx.script.check import Around
+
+_SCRIPT = ".py"
 
 
 def check(
-    *inputs: sources.Inputs,
+    *inputs: Annotated[
+        str,
+        Parameter(
+            name="INPUT",
+            help="A script (.py), or a TF_CONFIG: a file, `-` for standard input, or a folder with a file per node. "
+            "Without any: $TF_CONFIG.",
+            allow_leading_hyphen=True,
+        ),
+    ],
     strategy: findings.Strategy = "auto",
     tf_version: findings.TfVersion = None,
     expect_cluster: Annotated[
@@ -26,18 +42,35 @@ def check(
     hosts: Annotated[
         int | None, Parameter(help="How many machines the job has; localhost is an error above 1.", converter=whole)
     ] = None,
+    python: Annotated[
+        str | None, Parameter(help="The interpreter that will run the script (found: see `phalanx plan`).")
+    ] = None,
+    workers: Annotated[
+        int | None, Parameter(help="How many workers will run the script (more than one).", converter=whole)
+    ] = None,
+    ignore: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="A rule, by id, to leave out (may be repeated).")
+    ] = (),
     format_: findings.Format = "text",
     json: findings.Json = False,
     fail_on: findings.FailOn = "error",
 ) -> int:
-    """Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.
+    """Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.
 
-    Each file is checked by itself; `phalanx agree` compares the files of
-    several nodes. With $TF_CONFIG the proxy settings beside it are judged
-    too. Exit code 0: fine, 1: something at or above --fail-on was
+    A script is read, never run: which strategy it builds and when, what
+    the installed TensorFlow and Keras do not have, where it saves, how it
+    reads its data. A comment silences a rule where it stands:
+    # phalanx: ignore[shared-save-path]
+
+    Each TF_CONFIG is checked by itself; `phalanx agree` compares the files
+    of several nodes. With $TF_CONFIG the proxy settings beside it are
+    judged too. Exit code 0: fine, 1: something at or above --fail-on was
     found, 2: the input cannot be read.
 
     For example:
+      phalanx check train.py
+      phalanx check train.py --workers 4 --python .venv/bin/python
+      phalanx check train.py --ignore keras3-lr --fail-on warning
       phalanx check
       phalanx check tf_config.json --strategy ps --tf-version 2.21
       phalanx check nodes/ --expect-cluster --format sarif > findings.sarif
@@ -45,9 +78,23 @@ def check(
     """
     if hosts is not None and hosts < 1:
         raise InputError(f"--hosts: must be at least 1, not {hosts}", hint="leave it out where you do not know")
-    given = sources.read(inputs)
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers: must be at least 1, not {workers}", hint="leave it out where you do not know")
+    _known(ignore)
+    scripts = [name for name in inputs if name.endswith(_SCRIPT)]
+    given = (
+        sources.read([name for name in inputs if name not in scripts])
+        if len(scripts) < len(inputs) or not inputs
+        else ()
+    )
     found: list[Finding] = []
     fine: list[str] = []
+    texts = {source.path: source.text for source in given if source.text is not None}
+    around = _around(python, tf_version, workers) if scripts else None
+    for name in scripts:
+        assert around is not None  # noqa: S101 - made above
+        found += _script(name, around, texts)
+        fine.append(f"{name}: fine, {_builds(texts[name])}")
     for source in given:
         parsed = parse(source.text, path=source.path)
         found += find(
@@ -60,8 +107,65 @@ def check(
             environ=os.environ if source.live else None,
         )
         fine.append(f"{source.path}: fine, {_who(parsed.config)}")
-    texts = {source.path: source.text for source in given if source.text is not None}
+    found = [finding for finding in found if finding.id not in ignore]
     return findings.answer(found, texts, output="json" if json else format_, fail_on=fail_on, fine=fine)
+
+
+def _known(ignore: tuple[str, ...]) -> None:
+    """A mistyped rule would ignore nothing."""
+    from phalanx.job.nearest import nearest  # noqa: PLC0415 - not for --help
+    from phalanx.script.check import IDS  # noqa: PLC0415 - as above
+    from phalanx.tfconfig.check import RULES  # noqa: PLC0415 - as above
+
+    rules = [*IDS, *(rule.id for rule in RULES)]
+    for one in ignore:
+        if one not in rules:
+            near = nearest(one, rules)
+            hint = f"did you mean {near}?" if near else "the id stands in [brackets] at the end of a finding"
+            raise InputError(f"--ignore {one}: there is no such rule", hint=hint)
+
+
+def _around(python: str | None, tf_version: str | None, workers: int | None) -> Around:
+    """The interpreter that `run` would take; another version of TensorFlow is not looked for in its packages."""
+    from phalanx.script.check import surroundings  # noqa: PLC0415 - not for --help
+    from phalanx.script.interpreter import choose  # noqa: PLC0415 - as above
+    from phalanx.script.program import Roles  # noqa: PLC0415 - as above
+    from phalanx.tfconfig.check import version  # noqa: PLC0415 - as above
+
+    roles = None if workers is None else Roles(worker=workers)
+    interpreter = choose(python, environ=os.environ, cwd=Path.cwd())
+    around = surroundings(interpreter, environ=os.environ, cwd=Path.cwd(), roles=roles)
+    if tf_version is None:
+        return around
+    major, minor = version(tf_version)
+    if interpreter.tensorflow.startswith(f"{major}.{minor}."):
+        return around
+    keras = "2.15.0" if (major, minor) < (2, 16) else "3.15.0"
+    other = dataclasses.replace(interpreter, tensorflow=f"{major}.{minor}.0", keras=keras)
+    return dataclasses.replace(around, interpreter=other, folders=())
+
+
+def _script(name: str, around: Around, texts: dict[str, str]) -> tuple[Finding, ...]:
+    from phalanx.script.check import check as read  # noqa: PLC0415 - not for --help
+
+    path = Path(name)
+    try:
+        found = read(path, around, shown=name)
+        for file in {name, *(finding.path for finding in found)}:
+            texts[file] = Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(
+            f"cannot read {brief(name, 200)}: {error.strerror}", hint="name a script by a path that `ls` finds"
+        ) from error
+    return found
+
+
+def _builds(text: str) -> str:
+    """`names MultiWorkerMirroredStrategy`."""
+    from phalanx.script.strategy import strategy_in  # noqa: PLC0415 - not for --help
+
+    named = strategy_in(text)
+    return f"names {named[1]}" if named else "names no strategy of several processes"
 
 
 def _who(config: TfConfig | None) -> str:

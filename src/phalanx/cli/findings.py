@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 import phalanx
 from phalanx.cli.values import choice
+from phalanx.script.check import RULES as SCRIPT_RULES
 from phalanx.tfconfig import formats
 from phalanx.tfconfig.agree import RULES as AGREE_RULES
 from phalanx.tfconfig.check import RULES as CHECK_RULES
@@ -56,6 +57,7 @@ def answer(
         shown = formats.as_github(findings)
     elif output == "sarif":
         rules = {rule.id: rule.message for rule in CHECK_RULES} | {rule.id: rule.message for rule in AGREE_RULES}
+        rules |= {rule.id: rule.message for rule in SCRIPT_RULES}
         shown = formats.as_sarif(findings, rules, version=phalanx.__version__)
     else:
         shown = formats.as_text(findings, texts, colour=colourful()) or "".join(f"{printable(line)}\n" for line in fine)

@@ -64,7 +64,10 @@ class JobFlags:
     ] = None
     checkpoint: Annotated[str | None, _flag("Folder of checkpoints, {checkpoint} in the command.", _TRAINING)] = None
     ignore_check: Annotated[
-        tuple[str, ...], _flag("A check of the preflight, by id, that stops nothing (may be repeated).", _TRAINING)
+        tuple[str, ...],
+        _flag(
+            "A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated).", _TRAINING
+        ),
     ] = ()
     preflight: Annotated[
         bool | None, _flag("Look before TensorFlow starts, or do not.", _TRAINING, negative="--no-preflight")

@@ -39,7 +39,7 @@ VERBS = {
         "join": "Bring one more host to a run.",
     },
     "TF_CONFIG": {
-        "check": "Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.",
+        "check": "Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.",
         "explain": "Say in plain words what a TF_CONFIG means.",
         "fix": "Print a TF_CONFIG without the faults that have one right answer.",
         "agree": "Compare the TF_CONFIGs of several nodes.",
@@ -58,7 +58,7 @@ Examples:
   phalanx run --workers 2 train.py --epochs 3
   phalanx plan --workers 4 --ps 2 train.py
   phalanx logs -f worker:1
-  phalanx check node1.json node2.json
+  phalanx check train.py
 """
 
 

@@ -93,9 +93,12 @@ def _named(name: str) -> Iterator[Source]:
             yield from _split(str(file), _file(file), file)
         return
     if path.suffix in {".py", ".ipynb"}:
+        script = path.suffix == ".py"
         raise InputError(
-            f"{printable(name)} is a script; this verb reads TF_CONFIG and does not look into scripts yet",
-            hint="give a JSON file, a folder of them, or `-` for standard input",
+            f"{printable(name)} is a {'script; this verb reads TF_CONFIG' if script else 'notebook'}",
+            hint="phalanx check reads scripts; give a JSON file, a folder of them, or `-` for standard input"
+            if script
+            else "export it as a script: jupyter nbconvert --to script",
         )
     yield from _split(name, _file(path), path)
 

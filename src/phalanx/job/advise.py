@@ -14,6 +14,7 @@ from phalanx.job.model import Job, Role
 from phalanx.job.nearest import nearest
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
 from phalanx.redact import redact
+from phalanx.script.check import RULES
 from phalanx.tfconfig.finding import Severity
 
 
@@ -65,8 +66,8 @@ NOT_YET = (
 #: Where a job may run one day; each is refused until then.
 ENGINES = ("local", "ssh", "slurm", "kubernetes")
 
-#: What the preflight may be told to ignore.
-CHECKS = tuple(row.id for row in ROWS)
+#: What the preflight may be told to ignore: its own checks, and the rules on the script.
+CHECKS = (*(row.id for row in ROWS), *(rule.id for rule in RULES))
 
 #: Written by phalanx itself; a job that sets them would lie to its tasks.
 _OURS = re.compile(r"TF_CONFIG\Z|TF_GRPC_REUSE_PORT\Z|PHALANX_")

@@ -18,6 +18,7 @@ from phalanx.job.flags import SUFFIXES, Flags, apply, named
 from phalanx.job.load import JobFile, load
 from phalanx.job.model import Job
 from phalanx.job.origin import Origin
+from phalanx.job.reading import read_scripts
 from phalanx.job.resolve import absolute, resolve
 from phalanx.plan.outline import Interpreter, Outline, Strategy
 from phalanx.plan.placement import place
@@ -44,7 +45,8 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
 
     One token that ends in .yaml, .yml or .json is a job file; anything else is the command. What a job file says is
     relative to its own folder, what flags and commands say to `cwd`. Reads files and asks interpreters for their search
-    path; changes nothing. Raises InputError (JobFileError with every mistake at once).
+    path; changes nothing. Raises InputError (JobFileError with every mistake at once, ScriptError for a script that
+    cannot work).
     """
     if not tokens:
         raise InputError("nothing to run", hint="name a script or a job.yaml: phalanx run --workers 2 train.py")
@@ -70,6 +72,7 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
     outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))
     notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]
     notes += [*replaced, *_about(outline, environ=environ), *_script_says(job, outline, named_by_script)]
+    notes += read_scripts(job, outline, environ)
     text = to_yaml(job.model_copy(update={"folder": str(here)}))
     return Declared(outline=outline, text=text, notes=tuple(notes))
 

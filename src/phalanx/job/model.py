@@ -210,7 +210,8 @@ class Preflight(_Part):
     )
     ignore: list[Text] = Field(
         default_factory=list,
-        description="Checks, by id, that stop nothing: docs/reference/preflight.md lists them. Default: none.",
+        description="Checks, and rules on the script, by id, that stop nothing: docs/reference/preflight.md and "
+        "docs/reference/check-script.md list them. Default: none.",
     )
 
 

@@ -14,6 +14,7 @@ from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.plan.size import elastic_of
 from phalanx.plan.wire import VERSION, to_wire
+from phalanx.script.check import IDS
 from phalanx.tfconfig.finding import Finding
 
 _HELD = "<held at start>"
@@ -190,7 +191,8 @@ def _without_ports(env: dict[str, str], bound: Plan) -> dict[str, str]:
 def note_line(note: Finding) -> str:
     """What the user should know, with its place where it has one."""
     place = f"{note.path}:{note.place.line}:{note.place.column}: " if "." in note.path else ""
-    return f"{note.severity.value}: {place}{note.message}" + (f"; {note.fix}" if note.fix else "")
+    rule = f" [{note.id}]" if note.id in IDS else ""  # what a comment or a flag can silence
+    return f"{note.severity.value}: {place}{note.message}{rule}" + (f"; {note.fix}" if note.fix else "")
 
 
 def _count(number: int, noun: str) -> str:

@@ -46,6 +46,12 @@ def choose(python: str | None, *, environ: Mapping[str, str], cwd: Path) -> Inte
     return first or Interpreter(path=sys.executable, version=_own_version(), chosen_by="phalanx's own")
 
 
+def folders_of(interpreter: Interpreter, *, environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
+    """Where it looks for packages; () where it does not say."""
+    probed = _environment_of(Path(interpreter.path), environ) or probe(interpreter.path, environ=environ, cwd=cwd)
+    return probed.folders if probed is not None else ()
+
+
 def nearby(cwd: Path, *, environ: Mapping[str, str]) -> Interpreter | None:
     """An environment of the folder that has TensorFlow and was not switched on, for advice."""
     for name in (".venv", "venv", "env"):

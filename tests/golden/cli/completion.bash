@@ -25,7 +25,7 @@ _phalanx_options() {
         stop) echo '--now --wait --no-wait --help' ;;
         scale) echo '--help' ;;
         join) echo '--host --help' ;;
-        check) echo '--strategy --tf-version --expect-cluster --hosts --format --json --fail-on --help' ;;
+        check) echo '--strategy --tf-version --expect-cluster --hosts --python --workers --ignore --format --json --fail-on --help' ;;
         explain) echo '--strategy --tf-version --json --width --ascii --help' ;;
         fix) echo '--strategy --in-place --fail-on --help' ;;
         agree) echo '--format --json --fail-on --help' ;;
@@ -42,7 +42,7 @@ _phalanx_valued() {
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
-        check) [[ ' --strategy --tf-version --hosts --format --fail-on ' == *" $2 "* ]] ;;
+        check) [[ ' --strategy --tf-version --hosts --python --workers --ignore --format --fail-on ' == *" $2 "* ]] ;;
         explain) [[ ' --strategy --tf-version --width ' == *" $2 "* ]] ;;
         fix) [[ ' --strategy --fail-on ' == *" $2 "* ]] ;;
         agree) [[ ' --format --fail-on ' == *" $2 "* ]] ;;
@@ -81,7 +81,7 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "init --output" | "init -o" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")

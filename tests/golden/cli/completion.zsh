@@ -23,7 +23,7 @@ _phalanx() {
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
-        'check:Find what is wrong with a TF_CONFIG before TensorFlow hangs on it.'
+        'check:Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.'
         'explain:Say in plain words what a TF_CONFIG means.'
         'fix:Print a TF_CONFIG without the faults that have one right answer.'
         'agree:Compare the TF_CONFIGs of several nodes.'
@@ -60,7 +60,7 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
-            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
             '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
@@ -94,7 +94,7 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
-            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
             '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
@@ -136,7 +136,7 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
-            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
             '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
@@ -170,7 +170,7 @@ _phalanx() {
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
-            '--ignore-check=[A check of the preflight, by id, that stops nothing (may be repeated)]:value: ' \
+            '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
             '--no-preflight[Look before TensorFlow starts, or do not]' \
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
@@ -243,6 +243,9 @@ _phalanx() {
             '--tf-version=[The TensorFlow that will read it, such as 2.21]:value: ' \
             '--expect-cluster[A missing or empty cluster is an error\: TensorFlow would train alone]' \
             '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
+            '--python=[The interpreter that will run the script (found\: see `phalanx plan`)]:file:_files' \
+            '--workers=[How many workers will run the script (more than one)]:value: ' \
+            '--ignore=[A rule, by id, to leave out (may be repeated)]:value: ' \
             '--format=[text for people, json for programs, github and sarif for pipelines]:value:(text json github sarif)' \
             '--json[Short for --format json]' \
             '--fail-on=[Exit with 1 when something at least this grave is found]:value:(error warning info never)' \

@@ -31,6 +31,8 @@ class Reading:
     digest: str
     #: The files of its own that are read whenever the script runs, itself first.
     files: tuple[Path, ...] = ()
+    #: Those that it may read besides.
+    perhaps: tuple[Path, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
         tensorboard=tensorboard,
         digest=digest.hexdigest()[:16],
         files=tuple(path for path, certain in seen.items() if certain),
+        perhaps=tuple(path for path, certain in seen.items() if not certain),
     )
 
 

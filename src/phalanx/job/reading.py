@@ -1,0 +1,87 @@
+"""What the scripts of a job say before it starts: advice as notes, and a refusal of what cannot work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from phalanx.errors import InputError
+from phalanx.job import command
+from phalanx.job.model import Job
+from phalanx.plan.outline import Outline, Role, Strategy
+from phalanx.script.check import check, surroundings, without
+from phalanx.script.program import Roles
+from phalanx.tfconfig.finding import Finding, Severity
+from phalanx.tfconfig.quote import printable
+
+#: Errors that a refusal prints; the rest are counted.
+_MOST = 5
+
+
+class ScriptError(InputError):
+    """The script cannot work in this job. Carries every finding."""
+
+    def __init__(self, findings: list[Finding], script: str) -> None:
+        """At least one finding, each printed with its place and what to do."""
+        self.findings = tuple(findings)
+        lines = [f"{script} cannot work in this job"]
+        lines += [_line(finding) for finding in findings[:_MOST]]
+        if len(findings) > _MOST:
+            lines.append(f"and {len(findings) - _MOST} more")
+        ids = " ".join(f"--ignore-check {one}" for one in dict.fromkeys(finding.id for finding in findings))
+        super().__init__("\n".join(lines), hint=f"phalanx check {script} shows more; to start all the same: {ids}")
+
+
+def _line(finding: Finding) -> str:
+    place = f"{finding.path}:{finding.place.line}:{finding.place.column}"
+    return printable(f"{place}: {finding.message} [{finding.id}]: {finding.consequence} Fix: {finding.fix}")
+
+
+def read_scripts(job: Job, outline: Outline, environ: Mapping[str, str]) -> list[Finding]:
+    """The findings about each script that some role runs, each script once. Raises ScriptError for what cannot work.
+
+    A script that cannot be read or parsed is left to the interpreter. What the job's preflight ignores is left out.
+    """
+    if not job.preflight.run:
+        return []
+    found: list[Finding] = []
+    for words, roles in _commands(job, outline).items():
+        at = command.script_at(words)
+        if at is None or command.placeholders([words[at]]):
+            continue
+        env = {**environ, **{name: value for role in roles for name, value in role.env.items()}}
+        around = surroundings(
+            outline.interpreter,
+            environ=env,
+            cwd=Path(outline.cwd),
+            roles=_counts(outline, roles),
+            arguments=words[at + 1 :],
+        )
+        try:
+            told = check(Path(outline.cwd) / words[at], around, shown=words[at])
+        except OSError:
+            continue
+        told = without(told, job.preflight.ignore)
+        if errors := [finding for finding in told if finding.severity is Severity.ERROR]:
+            raise ScriptError(errors, words[at])
+        found += told
+    return found
+
+
+def _commands(job: Job, outline: Outline) -> dict[tuple[str, ...], list[Role]]:
+    """Each command as the user wrote it, with the roles that run it."""
+    found: dict[tuple[str, ...], list[Role]] = {}
+    for role in outline.roles:
+        said = job.roles.get(role.type)
+        found.setdefault(tuple((said.command if said else None) or job.command), []).append(role)
+    return found
+
+
+def _counts(outline: Outline, roles: list[Role]) -> Roles:
+    """How many tasks run it as one cluster; tasks that get no TF_CONFIG are each alone."""
+    if outline.strategy is Strategy.NONE or (outline.is_alone() and not outline.force_tf_config):
+        return Roles(worker=1)
+    counts = {role.type: role.count for role in roles if role.type in Roles.__dataclass_fields__}
+    # Who else is in the cluster matters, whatever it runs.
+    counts |= {role.type: role.count for role in outline.roles if role.type in ("chief", "ps")}
+    return Roles(**counts)

@@ -1,0 +1,134 @@
+"""What is wrong with a script, found before it runs: from its text, the modules beside it, and what is installed."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from phalanx.agent.preflight.imports import read_script
+from phalanx.plan.outline import Interpreter
+from phalanx.script.installed import Installed
+from phalanx.script.interpreter import folders_of
+from phalanx.script.module import Module, parse
+from phalanx.script.program import Program, Roles
+from phalanx.script.rule import Hit, Rule, judge
+from phalanx.script.rules import cluster, context, data, keras3, packages, saving, tensorflow1
+from phalanx.tfconfig.finding import Finding, Severity
+from phalanx.tfconfig.rule import in_order
+
+_OWN = (
+    *context.RULES,
+    *cluster.RULES,
+    *keras3.RULES,
+    *tensorflow1.RULES,
+    *data.RULES,
+    *saving.RULES,
+    *packages.RULES,
+)
+
+
+def _unknown(program: Program) -> Iterator[Hit]:
+    for module in program.modules:
+        for line, ids in module.ignored.items():
+            for rule in sorted(ids - IDS):
+                yield Hit(module, ast.Pass(lineno=line, col_offset=0), f"no rule is called {rule!r}")
+
+
+#: The one table: a row a rule. The documentation and SARIF are made from it.
+RULES: tuple[Rule, ...] = (
+    *_OWN,
+    Rule(
+        id="ignore-unknown",
+        severity=Severity.INFO,
+        message="A comment silences a rule that does not exist.",
+        find=_unknown,
+        consequence="It silences nothing.",
+        fix="the id stands in [brackets] at the end of a finding: # phalanx: ignore[shared-save-path]",
+        source="-",
+    ),
+)
+IDS = frozenset(rule.id for rule in RULES)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Around:
+    """What is known besides the text: the interpreter with its packages' folders, variables, the job, the arguments."""
+
+    interpreter: Interpreter | None = None
+    folders: tuple[str, ...] = ()
+    environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    roles: Roles | None = None
+    arguments: tuple[str, ...] | None = None
+
+
+def surroundings(
+    interpreter: Interpreter | None,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    roles: Roles | None = None,
+    arguments: Sequence[str] | None = None,
+) -> Around:
+    """What surrounds a script that this interpreter runs; its packages are looked up on the disk."""
+    folders = folders_of(interpreter, environ=environ, cwd=cwd) if interpreter is not None else ()
+    words = tuple(arguments) if arguments is not None else None
+    return Around(interpreter=interpreter, folders=folders, environ=environ, roles=roles, arguments=words)
+
+
+def check(script: Path, around: Around, *, shown: str = "") -> tuple[Finding, ...]:
+    """Judge a script by every rule; findings by file and place. Never runs or imports any of it.
+
+    `shown` is the script's name in findings. () for what is no Python of ours: the interpreter that runs it is asked
+    by others. Raises OSError where the script itself cannot be read.
+    """
+    main = parse(script.read_bytes(), path=shown or str(script))
+    return () if main is None else judged(main, tuple(_beside(script, shown)), around)
+
+
+def judged(main: Module, others: Sequence[Module], around: Around) -> tuple[Finding, ...]:
+    """The same for modules that are parsed already."""
+    found = around.interpreter
+    program = Program(
+        main=main,
+        others=tuple(others),
+        tensorflow=version(found.tensorflow) if found else None,
+        keras=version(found.keras) if found else None,
+        installed=Installed(folders=around.folders) if around.folders else None,
+        legacy=around.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"),
+        roles=around.roles,
+        arguments=around.arguments,
+    )
+    findings = judge(RULES, program)
+    paths = {module.path: number for number, module in enumerate(program.modules)}
+    return tuple(sorted(in_order(findings), key=lambda finding: paths[finding.path]))
+
+
+def without(findings: Sequence[Finding], ids: Collection[str]) -> tuple[Finding, ...]:
+    """Those of other rules."""
+    return tuple(finding for finding in findings if finding.id not in ids)
+
+
+def version(text: str) -> tuple[int, ...] | None:
+    """`2.21.0` as (2, 21); None for no version."""
+    parts = text.split(".")[:2]
+    return tuple(map(int, parts)) if len(parts) == 2 and all(part.isdigit() for part in parts) else None  # noqa: PLR2004 - major and minor
+
+
+def _beside(script: Path, shown: str) -> Iterator[Module]:
+    """The modules of the script's folder that it imports, each under the name by which it does."""
+    folder = script.resolve().parent
+    above = Path(shown or script).parent
+    read = read_script(script)
+    for path in (*read.files[1:], *read.perhaps):
+        try:
+            inside = path.relative_to(folder)
+            data = path.read_bytes()
+        except (OSError, ValueError):
+            continue
+        parts = inside.with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        module = parse(data, path=str(above / inside), name=name)
+        if module is not None:
+            yield module

@@ -1,0 +1,198 @@
+"""`phalanx check train.py`, and what `run` and `plan` say of a script before they start it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from phalanx.cli.main import main
+
+MWMS = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+EARLY = "import tensorflow as tf\ntf.constant(1)\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+SHARED = MWMS + "manager = tf.train.CheckpointManager(None, 'ckpt', max_to_keep=1)\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with an environment that has TensorFlow 2.21 and Keras 3.15 by its metadata, and nothing else."""
+    packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    for name in ("tensorflow-2.21.0", "keras-3.15.1"):
+        (packages / f"{name}.dist-info").mkdir(parents=True)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir()
+    python.touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
+    for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "TF_CONFIG", "TF_USE_LEGACY_KERAS"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def phalanx(monkeypatch, capfd):
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["phalanx", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+def ids(out: str) -> list[str]:
+    return [finding["id"] for finding in json.loads(out)["findings"]]
+
+
+def test_a_script_is_read_and_its_faults_are_shown_with_their_lines(phalanx, folder):
+    (folder / "train.py").write_text(EARLY)
+    code, out, err = phalanx("check", "train.py")
+    assert (code, err) == (1, "")
+    assert out.startswith("train.py:2:1: error: `tf.constant` comes before MultiWorkerMirroredStrategy() in line 3")
+    assert "    2 | tf.constant(1)\n      | ^^^^^^^^^^^^^^\n" in out
+
+
+def test_a_script_that_is_fine_is_called_so(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    assert phalanx("check", "train.py") == (0, "train.py: fine, names MultiWorkerMirroredStrategy\n", "")
+
+
+def test_scripts_and_tf_configs_may_be_checked_together(phalanx, folder):
+    (folder / "train.py").write_text(EARLY)
+    (folder / "node.json").write_text('{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}}')
+    code, out, _ = phalanx("check", "node.json", "train.py", "--json")
+    assert code == 1
+    assert {"address-no-port", "context-before-strategy"} <= set(ids(out))
+
+
+def test_a_script_alone_leaves_the_tf_config_of_the_environment_alone(phalanx, folder, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "nonsense")
+    (folder / "train.py").write_text(MWMS)
+    assert phalanx("check", "train.py")[0] == 0
+
+
+def test_rules_are_left_out_by_flag_and_by_comment(phalanx, folder):
+    (folder / "train.py").write_text(EARLY)
+    assert phalanx("check", "train.py", "--ignore", "context-before-strategy")[0] == 0
+    (folder / "train.py").write_text(EARLY.replace("(1)", "(1)  # phalanx: ignore[context-before-strategy]"))
+    assert phalanx("check", "train.py")[0] == 0
+
+
+def test_a_rule_that_does_not_exist_cannot_be_left_out(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    code, _, err = phalanx("check", "train.py", "--ignore", "shared-sav-path")
+    assert code == 2
+    assert "did you mean shared-save-path?" in err
+
+
+def test_the_number_of_workers_and_the_version_of_tensorflow_matter(phalanx, folder):
+    fit = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
+    (folder / "train.py").write_text(fit)
+    assert ids(phalanx("check", "train.py", "--json")[1]) == ["keras3-mwms-fit"]
+    assert ids(phalanx("check", "train.py", "--json", "--workers", "1")[1]) == []
+    assert ids(phalanx("check", "train.py", "--json", "--tf-version", "2.15")[1]) == []
+
+
+def test_sarif_names_the_rules_on_scripts(phalanx, folder):
+    (folder / "train.py").write_text(EARLY)
+    _, out, _ = phalanx("check", "train.py", "--format", "sarif")
+    [run] = json.loads(out)["runs"]
+    assert "shared-save-path" in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+
+
+@pytest.mark.parametrize("name", ["missing.py", "folder.py"])
+def test_a_script_that_cannot_be_read_is_one_clear_error(phalanx, folder, name):
+    (folder / "folder.py").mkdir()
+    code, out, err = phalanx("check", name)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"phalanx: cannot read {name}: ")
+
+
+def test_the_other_verbs_send_a_script_to_check(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    code, _, err = phalanx("explain", "train.py")
+    assert code == 2
+    assert "phalanx check reads scripts" in err
+
+
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_script_that_cannot_work_is_refused_before_anything_starts(phalanx, folder, verb, golden):
+    (folder / "train.py").write_text(EARLY + "tf.estimator.Estimator()\n")
+    code, out, err = phalanx(verb, "--workers", "2", "train.py")
+    assert (code, out) == (2, "")
+    assert not (folder / "runs").exists()
+    golden("cli/script-refused.txt", err)
+
+
+def test_who_knows_better_goes_on_all_the_same(phalanx, folder):
+    (folder / "train.py").write_text(EARLY)
+    assert phalanx("plan", "--workers", "2", "--ignore-check", "context-before-strategy", "train.py")[0] == 0
+    assert phalanx("plan", "--workers", "2", "--no-preflight", "train.py")[0] == 0
+    (folder / "job.yaml").write_text("command: [train.py]\npreflight: {ignore: [context-before-strategy]}\n")
+    assert phalanx("plan", "--workers", "2", "job.yaml")[0] == 0
+
+
+def test_advice_is_a_note_with_its_place_and_its_rule(phalanx, folder):
+    (folder / "train.py").write_text(SHARED)
+    code, out, _ = phalanx("plan", "--workers", "2", "train.py")
+    assert code == 0
+    assert 'warning: train.py:3:11: every task writes checkpoints to "ckpt" [shared-save-path]; all save' in out
+
+
+def test_what_is_true_of_a_cluster_is_not_said_of_one_task(phalanx, folder):
+    (folder / "train.py").write_text(SHARED)
+    assert "shared-save-path" not in phalanx("plan", "train.py")[1]
+    assert "shared-save-path" not in phalanx("plan", "--workers", "2", "--strategy", "none", "train.py")[1]
+
+
+def test_the_arguments_of_the_script_count(phalanx, folder):
+    flags = "import argparse\np = argparse.ArgumentParser()\n"
+    flags += "p.add_argument('--dir', default='ckpt')\nargs = p.parse_args()\n"
+    (folder / "train.py").write_text(flags + SHARED.replace("'ckpt'", "args.dir"))
+    assert 'writes checkpoints to "ckpt"' in phalanx("plan", "--workers", "2", "train.py")[1]
+    assert 'writes checkpoints to "/d"' in phalanx("plan", "--workers", "2", "train.py", "--dir", "/d")[1]
+    assert "shared-save-path" not in phalanx("plan", "--workers", "2", "train.py", "--dir", "{task_dir}")[1]
+
+
+def test_a_variable_of_the_job_decides_which_keras_answers(phalanx, folder):
+    fit = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
+    (folder / "train.py").write_text(fit)
+    assert "keras3-mwms-fit" in phalanx("plan", "--workers", "2", "train.py")[2]
+    (folder / "job.yaml").write_text('command: [train.py]\nenv: {TF_USE_LEGACY_KERAS: "1"}\n')
+    assert phalanx("plan", "--workers", "2", "job.yaml")[0] == 0
+
+
+def test_a_role_with_a_script_of_its_own_is_read_too(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    (folder / "score.py").write_text("import tensorflow as tf\ntf.estimator.Estimator()\n")
+    (folder / "job.yaml").write_text("command: [train.py]\nroles: {evaluator: {count: 1, command: [score.py]}}\n")
+    code, _, err = phalanx("plan", "--workers", "2", "job.yaml")
+    assert code == 2
+    assert err.startswith("phalanx: score.py cannot work in this job\n")
+
+
+def test_an_evaluator_that_runs_the_same_script_needs_a_branch(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    assert "[evaluator-branch]" in phalanx("plan", "--workers", "2", "--evaluator", "train.py")[2]
+    (folder / "train.py").write_text(
+        "import os\nif 'evaluator' in os.environ['TF_CONFIG']:\n    raise SystemExit\n" + MWMS
+    )
+    assert phalanx("plan", "--workers", "2", "--evaluator", "train.py")[0] == 0
+
+
+def test_the_help_of_check_shows_how_a_script_is_checked(phalanx):
+    _, out, _ = phalanx("check", "--help")
+    assert "phalanx check train.py" in out
+    assert "phalanx: ignore[" in out
+
+
+def test_the_example_of_the_readme_is_fine(phalanx, folder):
+    root = Path(__file__).parents[2]
+    for example in ("digits", "parameter_server"):
+        code, out, _ = phalanx("check", str(root / "examples" / example / "train.py"))
+        assert (code, ": fine, names " in out) == (0, True)

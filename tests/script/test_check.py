@@ -1,0 +1,227 @@
+"""The reader as a whole: what it shows, what silences it, and that it never fails nor cries wolf."""
+
+from __future__ import annotations
+
+import ast
+import random
+import sysconfig
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phalanx.script.check import Around, check, judged, surroundings, without
+from phalanx.script.module import parse
+from phalanx.script.program import Roles
+from phalanx.script.walk import walk
+from phalanx.tfconfig import formats
+from phalanx.tfconfig.finding import Severity
+from script.scripts import KERAS_3, MODEL, MWMS, TF, found, told
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = sysconfig.get_path("purelib")
+TWO = Roles(worker=2)
+
+FULL_OF_FAULTS = """\
+import json, os
+import tensorflow as tf
+from tensorflow import keras
+
+def data():
+    return tf.data.TFRecordDataset("größe.tfrecord").batch(10)
+
+ds = data()
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+chief = strategy.cluster_resolver.task_type == "chief"
+with strategy.scope():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(lr=0.1), loss="mse")
+model.fit(ds, epochs=2, callbacks=[keras.callbacks.BackupAndRestore("backup")])
+model.save("model")  # phalanx: ignore[shared-save-path]
+if os.environ.get("OLD"):
+    tf.Session()
+"""
+
+
+def test_findings_are_shown_as_those_on_a_tf_config(golden):
+    findings = found(FULL_OF_FAULTS, roles=TWO)
+    golden("script/check.txt", formats.as_text(findings, {"train.py": FULL_OF_FAULTS}))
+
+
+def test_findings_as_json_have_line_consequence_fix_and_source(golden):
+    golden("script/check.json", formats.as_json(found(FULL_OF_FAULTS, roles=TWO)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model.save('m.keras')  # phalanx: ignore[shared-save-path]",
+        "model.save(  # why: phalanx: ignore[ shared-save-path , keras3-lr ]\n    'm.keras')",
+        "model.save(\n    'm.keras')  # phalanx: ignore[shared-save-path]",
+    ],
+)
+def test_a_comment_on_its_lines_silences_a_rule(line):
+    assert told(MWMS + MODEL + "model.save('m.keras')\n") == [("shared-save-path", 6, "warning")]
+    assert told(MWMS + MODEL + line + "\n") == []
+
+
+@pytest.mark.parametrize(
+    "comment", ["phalanx: ignore[keras3-lr]", "ignore[shared-save-path]", "phalanx: ignore", "noqa"]
+)
+def test_a_comment_that_names_another_rule_silences_nothing(comment):
+    assert ("shared-save-path", 6, "warning") in told(MWMS + MODEL + f"model.save('m.keras')  # {comment}\n")
+
+
+def test_a_comment_in_a_text_is_no_comment():
+    assert told(MWMS + MODEL + "model.save('# phalanx: ignore[shared-save-path]')\n") != []
+
+
+def test_rules_may_be_left_out():
+    findings = found(FULL_OF_FAULTS)
+    kept = without(findings, {"keras3-optimizer-lr"})
+    assert {one.id for one in findings} - {one.id for one in kept} == {"keras3-optimizer-lr"}
+
+
+def test_columns_are_characters():
+    [finding] = found(TF + "s = 'ü'; tf.Session()\n")
+    assert (finding.place.line, finding.place.column, finding.place.length) == (3, 10, len("tf.Session"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"def f(:", b"\0", b"\xff\xfe", b"# coding: nonsense\n", b"(" * 5000, b"x" * (1 << 20)]
+)
+def test_what_is_no_python_is_left_to_the_interpreter(tmp_path, data):
+    script = tmp_path / "train.py"
+    script.write_bytes(data)
+    assert check(script, Around()) == ()
+
+
+def test_a_script_is_read_with_the_modules_beside_it(tmp_path):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "__init__.py").touch()
+    (tmp_path / "net" / "data.py").write_text("import tensorflow as tf\nX = tf.zeros([1])\n")
+    (tmp_path / "train.py").write_text("from net import data\n" + MWMS)
+    [finding] = check(tmp_path / "train.py", Around(interpreter=KERAS_3), shown="here/train.py")
+    assert (finding.id, finding.path) == ("context-before-strategy", "here/net/data.py")
+
+
+def test_a_script_is_never_run(tmp_path):
+    (tmp_path / "train.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\nraise SystemExit\n")
+    check(tmp_path / "train.py", Around(interpreter=KERAS_3))
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_the_installed_packages_say_which_names_there_are():
+    text = (
+        TF + "tf.keras.layers.experimental\ntf.keras.layers.Dense\ntf.data.Options\ntf.data.Nothing\ntf.no_such_name\n"
+    )
+    assert told(text, folders=(PACKAGES,)) == [
+        ("keras3-name-gone", 3, "error"),
+        ("tensorflow-name-gone", 6, "error"),
+        ("tensorflow-name-gone", 7, "error"),
+    ]
+
+
+def test_a_callback_whose_package_is_missing_is_told(tmp_path):
+    (tmp_path / "tensorflow").mkdir()
+    text = TF + "c = tf.keras.callbacks.TensorBoard('logs')\n"
+    assert told(text, folders=(str(tmp_path),)) == [("callback-package", 3, "warning")]
+    (tmp_path / "tensorboard").mkdir()
+    assert told(text, folders=(str(tmp_path),)) == []
+    (tmp_path / "tensorboard").rmdir()
+    (tmp_path / "__editable___mine_finder.py").touch()  # it may be anywhere
+    assert told(text, folders=(str(tmp_path),)) == []
+
+
+def _scripts_of_the_tests():
+    """Programs that the tests and benches write, as far as they train with TensorFlow."""
+    for file in sorted([*ROOT.glob("tests/*/*.py"), *ROOT.glob("bench/*.py")]):
+        if file.parent.name == "script" or file.name == "test_check_script.py":
+            continue  # faulty on purpose
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import tensorflow" in node.value:
+                yield file.name, node.value
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*/train.py")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("roles", [None, Roles(worker=3), Roles(chief=1, worker=2)])
+def test_the_examples_give_nothing_to_say(example, roles):
+    around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=roles)
+    assert check(example, around) == ()
+
+
+def test_no_program_of_the_tests_that_trains_is_called_broken():
+    programs = list(_scripts_of_the_tests())
+    around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=TWO)
+    modules = [(name, parse(text, path=name)) for name, text in programs]
+    assert len([module for _, module in modules if module is not None]) >= 5
+    broken = [
+        (name, finding.id)
+        for name, module in modules
+        if module is not None
+        for finding in judged(module, (), around)
+        if finding.severity is Severity.ERROR
+    ]
+    assert broken == []
+
+
+def _library():
+    return sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")) + sorted(Path(PACKAGES, "keras/src").rglob("*.py"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_reader_never_fails_and_finds_nothing_in_libraries(seed):
+    around = Around(interpreter=KERAS_3, folders=(PACKAGES,))
+    for file in random.Random(seed).sample(_library(), 15):  # noqa: S311 - a sample
+        module = parse(file.read_bytes(), path=file.name)
+        assert module is None or judged(module, (), around) == (), file
+
+
+@pytest.mark.soak
+def test_the_reader_never_fails_on_files_of_the_installed_packages():
+    around = Around(interpreter=KERAS_3, folders=(PACKAGES,))
+    for file in sorted(Path(PACKAGES).rglob("*.py"))[::20]:
+        module = parse(file.read_bytes(), path=file.name)
+        assert module is None or isinstance(judged(module, (), around), tuple)
+
+
+#: Pieces that touch what the rules look at, put together in any way that parses.
+_PIECES = [
+    *("tf.constant(1)", "s = tf.distribute.MultiWorkerMirroredStrategy()", "model.fit(*a, **k)", "model = model.fit()"),
+    *("os.environ['TF_CONFIG'] = x", "del os.environ['TF_CONFIG']", "x = json.dumps({**x, 'a': x})", "x = x"),
+    *("def f(a=tf.constant(1)): return f(a)", "f()", "class C(C): pass", "C().x()", "x += 1", "global x", "return"),
+    *("import tensorflow as tf", "import os, json", "from . import y", "from .. import *", "x = f'{x}{x!r:>{x}}'"),
+    *("c = tf.train.CheckpointManager(*x)", "os.environ.update({**x})", "tf = tf.keras = tf", "x: int", "lambda: x"),
+    *("while True: break", "for x in x: x()", "with x as (y, *z): pass", "try: x\nexcept* E: pass", "raise"),
+    *("tf.keras.optimizers.Adam(lr=1).lr = 2", "os.environ.pop()", "match x:\n  case _: f()"),
+    "tf.data.TFRecordDataset().batch()",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12), st.sampled_from(["", "def f():\n", "if x:\n", "class C:\n"]))
+def test_the_reader_never_fails_on_pieces_in_any_order(pieces, head):
+    indent = "  " if head else ""
+    body = "".join(f"{indent}{line}\n" for piece in pieces for line in piece.split("\n")) or f"{indent}pass\n"
+    module = parse("import tensorflow as tf, os, json\n" + head + body, path="train.py")
+    if module is not None:
+        judged(module, (), Around(interpreter=KERAS_3, roles=TWO, arguments=("--x",)))
+
+
+def test_a_script_that_calls_itself_ends():
+    text = "".join(f"def f{n}():\n    f{(n + 1) % 60}()\n    f{(n + 7) % 60}()\n" for n in range(60)) + "f0()\n"
+    module = parse(text, path="train.py")
+    assert module is not None
+    assert len(walk(module, ()).steps) <= 5000
+
+
+def test_values_that_name_each_other_over_and_over_have_an_end():
+    chain = "".join(f"x{n} = [x{(n + 1) % 40}, x{(n + 1) % 40}]\n" for n in range(40))
+    assert told(MWMS + chain + "os.environ['TF_CONFIG'] = json.dumps([x0, x0])\nopen(x0)\n") == [
+        ("tf-config-too-late", 44, "warning")
+    ]
+
+
+def test_what_surrounds_a_script_without_an_interpreter_is_nothing(tmp_path):
+    around = surroundings(None, environ={}, cwd=tmp_path, arguments=["--x"])
+    assert (around.interpreter, around.folders, around.arguments) == (None, (), ("--x",))
