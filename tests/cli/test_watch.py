@@ -319,7 +319,7 @@ def test_stop_waits_and_says_what_became_of_each_task(begin: Begin, capsys: pyte
         "  ending worker:0, worker:1 (TERM, then KILL after 10 s): stop requested by me",
         "  worker:0 exited with code 143 (as a program leaves that handles SIGTERM) 0.4 s after it was told to",
         "  worker:1 ended by SIGKILL 10.0 s after it was told to",
-        "digits-1130-070000 has ended: stopped, stopped: me",
+        "digits-1130-070000 has ended: stopped, me",
     ]
 
 

@@ -94,7 +94,7 @@ def check(
     for name in scripts:
         assert around is not None  # noqa: S101 - made above
         found += _script(name, around, texts)
-        fine.append(f"{name}: fine, {_builds(texts[name])}")
+        fine.append(f"{name}: fine, {_builds(Path(name))}")
     for source in given:
         parsed = parse(source.text, path=source.path)
         found += find(
@@ -160,11 +160,11 @@ def _script(name: str, around: Around, texts: dict[str, str]) -> tuple[Finding, 
     return found
 
 
-def _builds(text: str) -> str:
+def _builds(script: Path) -> str:
     """`names MultiWorkerMirroredStrategy`."""
-    from phalanx.script.strategy import strategy_in  # noqa: PLC0415 - not for --help
+    from phalanx.script.strategy import strategy_of  # noqa: PLC0415 - not for --help
 
-    named = strategy_in(text)
+    named = strategy_of(script)
     return f"names {named[1]}" if named else "names no strategy of several processes"
 
 
