@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from phalanx.agent.disk import Disk
 from phalanx.agent.output import Capture
 from phalanx.redact import Masker
 
@@ -41,12 +42,14 @@ async def measure(arguments: argparse.Namespace, path: Path) -> None:
     command = [sys.executable, "-c", FLOOD, *map(str, (arguments.rate, arguments.seconds, arguments.line, block))]
     read, write = os.pipe()
     masker = Masker([os.urandom(16).hex().encode() for _ in range(arguments.secrets)])
-    capture = Capture(read, path, masker=masker)
+    disk = Disk(print)
+    capture = Capture(read, path, disk, masker=masker)
     process = subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE, text=True)  # noqa: ASYNC220 - the bench
     os.close(write)
     wall, cpu = time.monotonic(), time.process_time()
     await capture.done.wait()
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    disk.close()
     written = int(process.communicate()[1])
     with path.open("rb") as file:
         kept = [int(line) for line in file]

@@ -47,6 +47,31 @@ def fragile(folder: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@contextlib.contextmanager
+def frozen(folder: Path) -> Iterator[tuple[Path, Callable[[], None], Callable[[], None]]]:
+    """A disk below `folder`, what makes every write to it hang, and what lets them go on."""
+    image, place = folder / "image", folder / "disk"
+    place.mkdir()
+    with image.open("wb") as out:
+        out.truncate(64 << 20)
+    wrong = _done("mkfs.ext4", "-q", image) or _done("mount", "-o", "loop", image, place)
+    if wrong:
+        pytest.skip(f"a disk that hangs takes root, loop devices and mkfs.ext4: {wrong}")
+    try:
+        wrong = _done("fsfreeze", "-f", place) or _done("fsfreeze", "-u", place)
+        if wrong:
+            pytest.skip(f"a disk that hangs takes fsfreeze: {wrong}")
+        yield place, lambda: _must("fsfreeze", "-f", place), lambda: _must("fsfreeze", "-u", place)
+    finally:
+        _done("fsfreeze", "-u", place)
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def _must(*command: str | Path) -> None:
+    if wrong := _done(*command):
+        raise AssertionError(wrong)
+
+
 def _done(*command: str | Path) -> str:
     """Why the command failed; empty where it did not."""
     try:

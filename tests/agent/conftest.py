@@ -12,6 +12,7 @@ import pytest
 
 from phalanx.agent import tree
 from phalanx.agent.children import Child, ChildSpec, Reaper, fork_reaper
+from phalanx.agent.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,3 +94,11 @@ def desk() -> Iterator[Desk]:
     desk = Desk()
     yield desk
     desk.close()
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """A thread of one's own for what is written; it has ended with the test."""
+    disk = Disk(lambda _: None)
+    yield disk
+    assert disk.close()

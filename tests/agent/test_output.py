@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import os
 import pty
@@ -29,10 +28,10 @@ def log(tmp_path):
     return tmp_path / "g1.a1.out"
 
 
-async def captured(log, *pieces: bytes, **more) -> Capture:
+async def captured(log, disk, *pieces: bytes, **more) -> Capture:
     """A capture of these pieces, written one after the other, to the end."""
     read, write = os.pipe()
-    capture = Capture(read, log, **more)
+    capture = Capture(read, log, disk, **more)
     for piece in pieces:
         os.write(write, piece)
         await asyncio.sleep(0)
@@ -46,41 +45,41 @@ async def captured(log, *pieces: bytes, **more) -> Capture:
     [b"", b"\n", b"no newline at the end", b"a\r\nb\r\n", b" 10%\r 20%\r100%\n", JUNK, b"x" * 600_000 + b"\n"],
     ids=["nothing", "blank", "no newline", "dos", "progress", "junk", "long line"],
 )
-async def test_the_file_holds_what_was_written_to_the_byte(log, data):
-    capture = await captured(log, data)
+async def test_the_file_holds_what_was_written_to_the_byte(log, disk, data):
+    capture = await captured(log, disk, data)
     assert log.read_bytes() == data
     assert (capture.size, capture.dropped) == (len(data), 0)
 
 
-async def test_a_second_attempt_with_the_same_file_appends(log):
-    await captured(log, b"one\n")
-    capture = await captured(log, b"two\n")
+async def test_a_second_attempt_with_the_same_file_appends(log, disk):
+    await captured(log, disk, b"one\n")
+    capture = await captured(log, disk, b"two\n")
     assert log.read_bytes() == b"one\ntwo\n"
     with TimeIndex(log) as index:
         assert 0 < index.time_at(0) < index.time_at(4)
     assert capture.size == 8
 
 
-async def test_a_pipe_is_made_as_roomy_as_it_may_be(log):
+async def test_a_pipe_is_made_as_roomy_as_it_may_be(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     assert fcntl.fcntl(write, fcntl.F_GETPIPE_SZ) >= 65536  # 1 MiB unless this user has used up his share
     os.close(write)
     await capture.done.wait()
 
 
-async def test_a_terminal_is_captured_as_well(log):
+async def test_a_terminal_is_captured_as_well(log, disk):
     leader, follower = pty.openpty()
-    capture = Capture(leader, log)
+    capture = Capture(leader, log, disk)
     os.write(follower, b"hello\n")
     os.close(follower)
     await asyncio.wait_for(capture.done.wait(), 5)
     assert log.read_bytes() == b"hello\r\n"
 
 
-async def test_what_a_busy_loop_did_not_read_yet_is_not_lost(log):
+async def test_what_a_busy_loop_did_not_read_yet_is_not_lost(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     os.set_blocking(write, False)
     sent = 0
     for _ in range(50):  # far more than the pipe holds: the task would wait
@@ -93,9 +92,9 @@ async def test_what_a_busy_loop_did_not_read_yet_is_not_lost(log):
     assert log.stat().st_size == sent
 
 
-async def test_data_that_comes_after_the_exit_is_kept(log):
+async def test_data_that_comes_after_the_exit_is_kept(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     shell = subprocess.Popen(["sh", "-c", "(sleep 0.1; echo late) & echo early"], stdout=write)  # noqa: ASYNC220 - a task
     os.close(write)
     shell.wait()
@@ -104,27 +103,27 @@ async def test_data_that_comes_after_the_exit_is_kept(log):
     assert log.read_bytes() == b"early\nlate\n"
 
 
-async def test_close_takes_what_is_there_from_a_stream_that_somebody_holds_open(log):
+async def test_close_takes_what_is_there_from_a_stream_that_somebody_holds_open(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     os.write(write, b"x" * 60_000)
     capture.close()
     capture.close()
-    assert capture.done.is_set()
+    await capture.done.wait()
     assert log.stat().st_size == 60_000
     os.close(write)
 
 
-async def test_declared_secrets_are_masked_across_reads(log):
-    capture = await captured(log, b"the key is hun", b"ter2, a", b" hunter", masker=Masker([b"hunter2"]))
+async def test_declared_secrets_are_masked_across_reads(log, disk):
+    capture = await captured(log, disk, b"the key is hun", b"ter2, a", b" hunter", masker=Masker([b"hunter2"]))
     assert log.read_bytes() == b"the key is ***, a hunter"
     assert capture.last_line == "the key is ***, a hunter"
 
 
-async def test_the_index_tells_when_each_byte_came(log):
+async def test_the_index_tells_when_each_byte_came(log, disk):
     read, write = os.pipe()
     times = iter(range(1_000_000_000, 10**12, 1_000_000_000))
-    capture = Capture(read, log, clock=lambda: next(times))
+    capture = Capture(read, log, disk, clock=lambda: next(times))
     for number in range(3):
         os.write(write, b"line %d\n" % number)
         while capture.size < 7 * (number + 1):
@@ -140,10 +139,10 @@ async def test_the_index_tells_when_each_byte_came(log):
     assert capture.last_output == 3
 
 
-async def test_a_clock_that_is_set_back_does_not_muddle_the_index(log):
+async def test_a_clock_that_is_set_back_does_not_muddle_the_index(log, disk):
     times = iter((5_000_000_000, 1_000_000_000, 6_000_000_000))
     read, write = os.pipe()
-    capture = Capture(read, log, clock=lambda: next(times))
+    capture = Capture(read, log, disk, clock=lambda: next(times))
     for number in range(3):
         os.write(write, b"x\n")
         while capture.size < 2 * (number + 1):
@@ -154,9 +153,9 @@ async def test_a_clock_that_is_set_back_does_not_muddle_the_index(log):
         assert [index.time_at(offset) // 10**9 for offset in (0, 2, 4)] == [5, 5, 6]
 
 
-async def test_a_chatty_task_gets_no_record_a_line(log):
+async def test_a_chatty_task_gets_no_record_a_line(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log, clock=lambda: 1_000_000_000)
+    capture = Capture(read, log, disk, clock=lambda: 1_000_000_000)
     for number in range(100):
         os.write(write, b"x\n")
         while capture.size < 2 * (number + 1):
@@ -167,17 +166,17 @@ async def test_a_chatty_task_gets_no_record_a_line(log):
     assert log.with_name("g1.a1.out.idx").stat().st_size == 16
 
 
-async def test_a_full_disk_drops_output_tells_once_and_goes_on_when_there_is_room(log):
+async def test_a_full_disk_drops_output_tells_once_and_goes_on_when_there_is_room(log, disk):
     log.symlink_to("/dev/full")
     told = []
     read, write = os.pipe()
-    capture = Capture(read, log, on_trouble=told.append)
+    capture = Capture(read, log, disk, on_trouble=told.append)
     for size in (10, 20):
         before = capture.dropped
         os.write(write, b"x" * size)
         while capture.dropped < before + size:  # the task is not held up
             await asyncio.sleep(0.001)
-    assert [(trouble.errno, trouble.over) for trouble in told] == [(errno.ENOSPC, False)]
+    assert [(trouble.why, trouble.over) for trouble in told] == [("No space left on device", False)]
     assert "cannot be written (No space left on device): the task goes on" in told[0].message
     log.unlink()  # and now there is room
     os.write(write, b"back\n")
@@ -193,25 +192,25 @@ async def test_a_full_disk_drops_output_tells_once_and_goes_on_when_there_is_roo
         assert index.time_at(0) > 0
 
 
-async def test_a_gap_at_the_end_is_in_the_index_too(log):
+async def test_a_gap_at_the_end_is_in_the_index_too(log, disk):
     log.symlink_to("/dev/full")
-    capture = await captured(log, b"lost")
+    capture = await captured(log, disk, b"lost")
     assert capture.dropped == 4
     with TimeIndex(log) as index:
         assert index.gaps() == ((0, 4),)
 
 
-async def test_a_folder_that_is_missing_does_not_stop_the_task(tmp_path):
+async def test_a_folder_that_is_missing_does_not_stop_the_task(tmp_path, disk):
     told = []
-    capture = await captured(tmp_path / "no" / "g1.a1.out", b"lost", on_trouble=told.append)
+    capture = await captured(tmp_path / "no" / "g1.a1.out", disk, b"lost", on_trouble=told.append)
     assert capture.dropped == 4
-    assert [trouble.errno for trouble in told] == [errno.ENOENT]
+    assert [trouble.why for trouble in told] == ["No such file or directory"]
     assert capture.last_line == "lost"
 
 
-async def test_a_log_emptied_to_make_room_starts_a_new_index(log):
+async def test_a_log_emptied_to_make_room_starts_a_new_index(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))  # the nearest thing to a small disk
     try:
@@ -233,11 +232,11 @@ async def test_a_log_emptied_to_make_room_starts_a_new_index(log):
         assert index.gaps() == ((0, 4),)
 
 
-async def test_a_line_of_ours_tells_what_is_missing_and_stands_alone(log):
+async def test_a_line_of_ours_tells_what_is_missing_and_stands_alone(log, disk):
     """A soak run lost one line to a full disk, and nothing in the log said so."""
     read, write = os.pipe()
     told = []
-    capture = Capture(read, log, on_trouble=told.append)
+    capture = Capture(read, log, disk, on_trouble=told.append)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
@@ -257,9 +256,9 @@ async def test_a_line_of_ours_tells_what_is_missing_and_stands_alone(log):
         assert all(line.time for line in index.lines())
 
 
-async def test_what_is_missing_at_the_end_is_told_as_soon_as_there_is_room(log):
+async def test_what_is_missing_at_the_end_is_told_as_soon_as_there_is_room(log, disk):
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
     try:
@@ -281,7 +280,7 @@ for number in range({lines}):
 
 
 @pytest.mark.real
-async def test_a_flood_line_by_line_loses_nothing_and_wakes_us_seldom(log, monkeypatch):
+async def test_a_flood_line_by_line_loses_nothing_and_wakes_us_seldom(log, disk, monkeypatch):
     wakes = 0
     turn = Capture._turn
 
@@ -293,7 +292,7 @@ async def test_a_flood_line_by_line_loses_nothing_and_wakes_us_seldom(log, monke
     monkeypatch.setattr(Capture, "_turn", counted)
     lines = 200_000
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     begin = time.monotonic()
     flood = subprocess.Popen([sys.executable, "-I", "-S", "-c", FLOOD.format(lines=lines)], stdout=write)  # noqa: ASYNC220 - a task
     os.close(write)
@@ -317,20 +316,20 @@ def test_nothing_shown_can_move_the_cursor(text):
     assert all(not (set(line) & set(map(chr, range(32))) - {"\t"}) for line in shown(text))
 
 
-async def test_last_lines_are_the_last_ones_and_never_half_of_one(log):
-    capture = await captured(log, *(b"line %05d\n" % number for number in range(10_000)), b"\n\n")
+async def test_last_lines_are_the_last_ones_and_never_half_of_one(log, disk):
+    capture = await captured(log, disk, *(b"line %05d\n" % number for number in range(10_000)), b"\n\n")
     assert capture.last_lines(2) == ("line 09998", "line 09999")
     assert capture.last_lines(10**6)[0].startswith("line 0")
     assert len(capture.last_lines(10**6)[0]) == 10
     assert capture.last_lines(0) == ()
 
 
-async def test_last_lines_of_junk_are_text(log):
-    capture = await captured(log, b"\xff\xfe\x00 ok\n", b"\xe2\x82")
+async def test_last_lines_of_junk_are_text(log, disk):
+    capture = await captured(log, disk, b"\xff\xfe\x00 ok\n", b"\xe2\x82")
     assert capture.last_lines(2) == ("�� ok", "�")
 
 
-async def test_the_last_line_is_looked_for_a_few_times_a_second(log, monkeypatch):
+async def test_the_last_line_is_looked_for_a_few_times_a_second(log, disk, monkeypatch):
     looked = 0
 
     def counted(text):
@@ -340,7 +339,7 @@ async def test_the_last_line_is_looked_for_a_few_times_a_second(log, monkeypatch
 
     monkeypatch.setattr(output, "shown", counted)
     read, write = os.pipe()
-    capture = Capture(read, log)
+    capture = Capture(read, log, disk)
     for number in range(200):
         os.write(write, b"%d\n" % number)
         await asyncio.sleep(0)

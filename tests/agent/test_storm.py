@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from phalanx.agent.disk import Disk
 from phalanx.agent.output import Capture
 
 #: As fast as the pipe takes it: some hundred MB a second where the machine is idle.
@@ -19,18 +20,18 @@ BLOCK = 64 * 4096
 QUIET = "import os, time\nfor number in range(50):\n    os.write(1, b'line %d\\n' % number)\n    time.sleep(0.01)\n"
 
 
-def start(program: str, log: Path) -> tuple[Capture, subprocess.Popen[bytes]]:
+def start(program: str, log: Path, disk: Disk) -> tuple[Capture, subprocess.Popen[bytes]]:
     read, write = os.pipe()
     task = subprocess.Popen([sys.executable, "-c", program], stdout=write)
     os.close(write)
-    return Capture(read, log), task
+    return Capture(read, log, disk), task
 
 
 @pytest.mark.real
-async def test_a_log_storm_costs_no_memory_and_no_line_of_another_task(tmp_path: Path):
+async def test_a_log_storm_costs_no_memory_and_no_line_of_another_task(tmp_path: Path, disk: Disk):
     blocks = 800  # 210 MB
-    flood, storm = start(STORM.format(blocks=blocks), tmp_path / "storm.out")
-    other, quiet = start(QUIET, tmp_path / "quiet.out")
+    flood, storm = start(STORM.format(blocks=blocks), tmp_path / "storm.out", disk)
+    other, quiet = start(QUIET, tmp_path / "quiet.out", disk)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     async with asyncio.timeout(60):
         await other.done.wait()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from disks import disk, fill, fragile
+from disks import disk, fill, fragile, frozen
 from launched import Place
 from leading import PATIENT, ends_well, lead_of, whole
 
@@ -133,3 +134,40 @@ def test_a_run_whose_records_can_no_longer_be_written_can_be_stopped(here):
     done = here.call("stop", name)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "has ended: stopped" in done.stdout
+
+
+#: Says a line each twentieth of a second, until it is told to end.
+CHATTY = """
+import os, pathlib, time
+number = 0
+while not pathlib.Path({end!r}).exists():
+    print("line", number, flush=True)
+    number += 1
+    time.sleep(0.05)
+print("last", number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("hosts", ["1", "2"])
+def test_a_disk_that_hangs_for_longer_than_a_lease_costs_no_host_and_no_line(here, tmp_path, hosts):
+    with frozen(tmp_path) as (place, freeze, thaw):
+        here.script(CHATTY.format(end=str(here.folder / "end")))
+        (here.folder / "runs").symlink_to(place)
+        launcher = here.start("run", "--workers", "2", "--hosts", hosts, "--no-preflight", "train.py")
+        here.event("task-started", 2)
+        freeze()
+        time.sleep(12)  # the time is the claim: an agent that is silent for 10 s is given up
+        thaw()
+        back = here.event("noted", 2 * int(hosts))
+        (here.folder / "end").touch()
+        out, err = launcher.communicate(timeout=60)
+        assert launcher.returncode == 0, out + err
+        assert "the disk of the run's folder has taken nothing for 5 s" in out
+        assert back
+        assert not here.events("host-lost")
+        for task in ("worker_0", "worker_1"):
+            *lines, last = (here.run_folder() / "logs" / task / "g1.a1.out").read_text().splitlines()
+            assert lines == [f"line {number}" for number in range(len(lines))]
+            assert last == f"last {len(lines)}"
+            assert len(lines) > 20 * 6  # it went on all the while
+        here.gone(within=15)

@@ -42,7 +42,7 @@ def test_a_process_that_never_attaches_shows_nothing(tmp_path: Path) -> None:
         assert process.wait(60) == 0
         assert life.pid is None
         assert life.sign() == Sign()
-        assert not asyncio.run(life.dump_stacks(tmp_path / "stacks"))
+        assert not asyncio.run(life.stacks())
         assert life.facts() is None
 
 
@@ -61,8 +61,7 @@ waits_in_c()
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         for _ in range(2):  # the second replaces the first
-            assert asyncio.run(life.dump_stacks(tmp_path / "stacks"))
-            said = (tmp_path / "stacks").read_text()
+            said = asyncio.run(life.stacks())
             assert said.count("in waits_in_a_thread") == said.count("in waits_in_c") == 1
         assert process.poll() is None
 
@@ -74,7 +73,7 @@ def test_a_process_that_has_become_another_program_is_not_signalled(tmp_path: Pa
     ):
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        assert not asyncio.run(life.dump_stacks(tmp_path / "stacks"))
+        assert not asyncio.run(life.stacks())
 
 
 def test_a_program_at_its_end_is_finished_while_a_thread_of_its_goes_on(tmp_path: Path) -> None:

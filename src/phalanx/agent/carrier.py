@@ -30,7 +30,8 @@ _NO_SUCCESSOR = (0, 5)
 #: Our own log, which the lead writes into as well, and how many bytes of its end are looked at.
 _LOG, _WORDS = 2, 16384
 
-#: Where the new process finds its configuration, its listening socket, and the pipe whose end is its life.
+#: Where the new process finds its configuration, its listening socket, and the pipe whose end is its life. That pipe is
+#: its standard output as well: what it says there as it ends is its last word.
 _CONFIG, _LISTEN, _LIFE = 3, 4, 5
 
 
@@ -61,6 +62,7 @@ class Carrier:
         self._life = -1
         self._begun = 0.0
         self._words = 0  # where in our log the words of this lead begin
+        self._last = b""  # and what it said as it left: the log may lie on a disk that takes nothing
         self._deaths: list[float] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -78,7 +80,7 @@ class Carrier:
         """Start a lead of the next epoch, in a session of its own. Raises OSError."""
         read, write = os.pipe()
         self._life, life = os.pipe()
-        self._words = os.fstat(_LOG).st_size
+        self._words, self._last = os.fstat(_LOG).st_size, b""
         given = {_CONFIG: read, _LISTEN: self._listen, _LIFE: life}
         # Away from the target numbers first, so that one dup2 cannot close what the next needs.
         high = {number: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for number, fd in given.items()}
@@ -90,6 +92,7 @@ class Carrier:
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     *((os.POSIX_SPAWN_DUP2, fd, number) for number, fd in high.items()),
+                    (os.POSIX_SPAWN_DUP2, high[_LIFE], 1),
                 ],
                 setsid=True,
             )
@@ -137,9 +140,12 @@ class Carrier:
             time.sleep(0.01)
 
     def _ended(self) -> None:
-        """The lead's end of the pipe is closed: its process is gone, whatever it died of."""
+        """The lead's end of the pipe is closed: its process is gone, whatever it died of. Its last word comes first."""
         assert self._loop is not None  # noqa: S101 - whoever calls us is it
         assert self._pid is not None  # noqa: S101 - it was started
+        if word := os.read(self._life, _WORDS):
+            self._last = word
+            return
         self._loop.remove_reader(self._life)
         os.close(self._life)
         self._life = -1
@@ -155,7 +161,7 @@ class Carrier:
         if len(self._deaths) > TRIES:
             within = max(now - self._deaths[0], 1.0)
             often = f"the lead has died {len(self._deaths)} times within {within:.0f} s, the last time {how}"
-            self._leave(f"{often}{_hint(code, said_since(self._words))}")
+            self._leave(f"{often}{_hint(code, self._last.decode(errors='replace').strip() or said_since(self._words))}")
             self._say(f"{self.why}; it has no successor here")
             return
         self._say(f"the lead has ended {how}; the one of epoch {self._epoch} takes over")

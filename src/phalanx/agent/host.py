@@ -24,9 +24,11 @@ from phalanx.agent.prestart import Waiting, refusal, stand_by
 from phalanx.agent.succession import Succession
 from phalanx.agent.tasks import Tasks
 from phalanx.agent.understudy import Understudy
+from phalanx.apart import Briefly
 from phalanx.decide.quorum import lease_for
 from phalanx.errors import PhalanxError, PlaceError, ProtocolError
 from phalanx.events import Event, StopRequested
+from phalanx.patient import patient_stderr
 from phalanx.plan.host import Host
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
@@ -49,6 +51,7 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
     # Only the lead's orders and the launcher's pipe end it; a closing terminal does not.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    patient_stderr(apart=True)  # the reaper is forked, and threads are allowed
     try:
         return asyncio.run(_run(config, reaper, waiting, carrier))
     except PhalanxError as wrong:
@@ -111,8 +114,8 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         lead=config["lead"],
         lease=lease,
         turn_to=transport.turn_to,
-        rule=lambda: read_rule(run_folder) if shared else None,
-        beat=lambda: last_beat(run_folder) if shared else None,
+        rule=Briefly(lambda: read_rule(run_folder) if shared else None, None, name="rule"),
+        beat=Briefly(lambda: last_beat(run_folder) if shared else None, None, name="beat"),
         understudy=understudy,
     )
     journal = Journal(run_folder.agents / f"{host.id}.words")

@@ -16,7 +16,8 @@ from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import fork_reaper
 from phalanx.agent.log import say
 from phalanx.agent.prestart import prestart, refusal
-from phalanx.patient import patient_stderr
+from phalanx.errors import PhalanxError
+from phalanx.patient import last_word_to, patient_stderr
 
 #: The launcher ended before it had said what to do, or the operating system refused what it wants.
 _PLACE_FAILED = 3
@@ -25,6 +26,7 @@ _PLACE_FAILED = 3
 def main() -> int:
     """Run one host's agent to its end: 0 when the lead dismissed it, 3 when the lead was lost."""
     patient_stderr()  # the agent's log lies on the run's disk, which may be full
+    last_word_to(1)
     line = _first_line(0)
     if not line:
         return _PLACE_FAILED
@@ -37,6 +39,9 @@ def main() -> int:
     except OSError as wrong:
         sys.stderr.write(f"the agent cannot start its processes: {refusal(wrong)}\n")
         return _PLACE_FAILED
+    except PhalanxError as wrong:
+        sys.stderr.write(f"the agent cannot start its processes: {wrong}\n")
+        return wrong.exit_code
     from phalanx.agent.host import run_agent  # noqa: PLC0415 - asyncio and all above it, after the first effects
 
     return run_agent(config, reaper, waiting, carrier)

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from phalanx.agent.disk import Disk
 from phalanx.agent.running import Running
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
@@ -31,22 +32,24 @@ class Stacks:
     waits: bool | None = None
 
 
-async def write_stacks(running: Running, pid: int, folder: Path) -> Stacks | None:
+async def write_stacks(running: Running, pid: int, folder: Path, disk: Disk) -> Stacks | None:
     """Write `stacks/<task>/g<generation>.a<attempt>.<n>.txt`; None where the disk refuses."""
+    python = await running.life.stacks() if running.life is not None else ""
+    page = _page(running, pid, python)
     home = folder / "stacks" / running.task.id.folder
-    stem = f"g{running.generation}.a{running.task.attempt}"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        path = home / f"{stem}.{len(list(home.glob(f'{stem}.*.txt'))) + 1}.txt"
-        path.touch()
-        python = ""
-        if running.life is not None and await running.life.dump_stacks(path):
-            python = path.read_text(errors="replace")
-        path.write_text(_page(running, pid, python))
+        path = await disk.ask(lambda: _written(home, f"g{running.generation}.a{running.task.attempt}", page))
     except OSError:
         return None
     at, waits = telling(python)
     return Stacks(path=str(path.relative_to(folder)), at=at, waits=waits)
+
+
+def _written(home: Path, stem: str, page: str) -> Path:
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / f"{stem}.{len(list(home.glob(f'{stem}.*.txt'))) + 1}.txt"
+    path.write_text(page)
+    return path
 
 
 def telling(text: str) -> tuple[str, bool | None]:

@@ -14,7 +14,7 @@ from phalanx import events as ev
 from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, Started
 from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
-from phalanx.agent.output import Capture, Trouble
+from phalanx.agent.logs import Logs
 from phalanx.agent.pool import Pool
 from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
@@ -22,21 +22,16 @@ from phalanx.agent.progress import Progress
 from phalanx.agent.running import Running
 from phalanx.agent.sentry import LOOK as GLANCE
 from phalanx.agent.sentry import Roused, Sentry, Spent
-from phalanx.agent.stacks import write_stacks
 from phalanx.agent.watch import Watch
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, unpack
-from phalanx.redact import Masker
 
 #: How long the leader of a group has to listen before the others start all the same (facts §6).
 HEAD_START = 0.3
 
 #: Seconds between two looks at whether a former process is gone.
 LOOK = 0.01
-
-#: Seconds that the last output of an ended process has to arrive.
-DRAIN = 0.5
 
 
 class Tasks:
@@ -62,8 +57,8 @@ class Tasks:
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
         """
         self._ports_after, self._preflight = ports_after, preflight
-        self._host, self._folder, self._environ = host, folder, environ
-        self._secrets = list(secrets)
+        self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
+        self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
         self._progress = Progress(self._tell)
         self._running: dict[TaskId, Running] = {}
@@ -125,9 +120,7 @@ class Tasks:
         self._pool.close()
         self._watch.close()
         self._reaper.close()
-        for running in self._running.values():
-            for capture in running.captures:
-                capture.close()
+        self._logs.close()
 
     # Starting ------------------------------------------------------------------------------------------------------
 
@@ -141,12 +134,12 @@ class Tasks:
             before = self._running.get(task.id)
             running.former = before.child if before is not None else None
             self._running[task.id] = running
-            self._make_folders(running)
+            self._logs.furnish(task.id)
             waiting = self._pool.take(task.id, task.argv, task.env)
             if waiting is not None:
                 running.standby, running.child, running.life = waiting.standby, waiting.child, waiting.life
                 self._by_child[waiting.child.id] = running
-                self._capture(running, waiting.out, waiting.err)
+                self._logs.capture(running, waiting.out, waiting.err)
                 self._difference(running, waiting)
         self._said.prepared(order.generation, self._ports_after(order.generation))
         self._spawn(self._look(order))
@@ -162,15 +155,6 @@ class Tasks:
         for running in self._running.values():
             if running.generation < generation and running.child is not None:
                 self._reaper.kill_tree(running.child)
-
-    def _make_folders(self, running: Running) -> None:
-        """A disk that refuses costs the logs, never the task."""
-        for kind in ("tasks", "logs"):
-            folder = self._folder / kind / running.task.id.folder
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as wrong:
-                self._note(f"{folder} cannot be made: {wrong.strerror}", running, time.time())
 
     def _difference(self, running: Running, waiting: Waiting) -> None:
         """What the standby must still learn: variables that were not known, or are others now."""
@@ -191,6 +175,7 @@ class Tasks:
         mine = self._of(order) if order.ids else everybody
         for running in mine:
             await self._former_is_gone(running)
+        await self._logs.furnished()
         first = [running for running in mine if running.task.first]
         for running in first:
             self._start(running)
@@ -259,27 +244,7 @@ class Tasks:
         os.close(spec.stdout)
         os.close(spec.stderr)
         self._by_child[spec.id] = running
-        self._capture(running, out, err)
-
-    def _capture(self, running: Running, out: int, err: int) -> None:
-        folder = self._folder / "logs" / running.task.id.folder
-        stem = f"g{running.generation}.a{running.task.attempt}"
-        running.captures = [
-            Capture(
-                fd,
-                folder / f"{stem}.{kind}",
-                masker=Masker(self._secrets) if self._secrets else None,
-                on_trouble=lambda trouble: self._on_trouble(running, trouble),
-            )
-            for fd, kind in ((out, "out"), (err, "err"))
-        ]
-
-    def _on_trouble(self, running: Running, trouble: Trouble) -> None:
-        """The disk takes no more of a log, or takes it again: said, and the task goes on."""
-        self._note(trouble.message, running, time.time())
-
-    def _note(self, message: str, running: Running, when: float) -> None:
-        self._said.say(ev.Noted(time=when, message=message, task=running.task.id, host=self._host))
+        self._logs.capture(running, out, err)
 
     def _is_running(self, running: Running, when: float, *, standby: bool) -> None:
         running.started.set()
@@ -294,7 +259,7 @@ class Tasks:
 
     async def _stacks(self, running: Running) -> None:
         self._watch.disturb(running)
-        found = await write_stacks(running, self._watch.heart(running), self._folder)
+        found = await self._logs.stacks(running, self._watch.heart(running))
         self._watch.disturb(running)
         if found is not None:
             self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
@@ -345,8 +310,7 @@ class Tasks:
 
     async def _finish(self, running: Running, event: Exited, *, stopped: bool) -> None:
         """Its last words first, then its end: a report without the traceback would be half a report."""
-        # A grandchild may hold the pipe for longer; then what has come is what we say.
-        await asyncio.wait([asyncio.ensure_future(capture.done.wait()) for capture in running.captures], timeout=DRAIN)
+        await self._logs.written(running)
         running.ended.set()
         if running.standby is not None:
             running.standby.discard()  # it has ended; this only closes what is left of its pipes

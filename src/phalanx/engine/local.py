@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -22,12 +23,15 @@ from phalanx.plan.plan import PlannedTask
 from phalanx.plan.preview import preview_hosts
 from phalanx.plan.size import at_its_largest, elastic_of
 from phalanx.plan.wire import to_wire
-from phalanx.process import children
+from phalanx.process import children, process
 
 _LOOPBACK = "127.0.0.1"
 
 #: Seconds that a killed agent's reaper has to end its tasks.
 _REAPING = 2.0
+
+#: Seconds that the threads of a process which has ended have to end with it.
+_PARTING = 0.2
 
 
 class LocalEngine:
@@ -50,10 +54,13 @@ class LocalEngine:
             hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=str(submission.folder))
             preview = bind(outline, hosts, run=submission.run, generation=1)
             largest = preview_hosts(at_its_largest(outline), address=_LOOPBACK)
-            run = LocalRun(lead=lead, folder=submission.folder, agents=agents)
+            words: list[int] = []
+            run = LocalRun(lead=lead, folder=submission.folder, agents=agents, words=words)
             try:
                 for host in range(submission.outline.hosts):
                     carried = listener if host == 0 else None
+                    read, write = os.pipe()
+                    words.append(read)
                     agents.append(
                         _start_agent(
                             self._home,
@@ -64,6 +71,7 @@ class LocalEngine:
                             serving=len(largest[host].ports),
                             lead=lead,
                             listener=carried,
+                            words=write,
                         )
                     )
             except PlaceError:
@@ -94,17 +102,20 @@ class LocalRun:
     lead: str
     folder: Path
     agents: list[subprocess.Popen[bytes]]
+    #: By host, where its agent's last word comes: its log may lie on a disk that takes nothing.
+    words: list[int]
+    _said: dict[int, str] = dataclasses.field(default_factory=dict)
 
     def lost(self) -> dict[int, str]:
-        """The hosts whose agents have ended, each with its exit code and the last line of its log."""
+        """The hosts whose agents have ended, each with its exit code and its last word."""
         return {
-            host: f"its agent has ended with {_code(agent.returncode)}{self._last_word(host)}"
+            host: f"its agent {how}{self._last_word(host)}"
             for host, agent in enumerate(self.agents)
-            if agent.poll() is not None
+            if (how := _end(agent))
         }
 
     def broken(self) -> str | None:
-        """The agents have all ended, and say why in `agents/*.log`."""
+        """The agents have all ended, each with its last word."""
         lost = self.lost()
         if len(lost) < len(self.agents):
             return None
@@ -119,7 +130,7 @@ class LocalRun:
     def finish(self, patience: float) -> None:
         """The run has ended: its agents leave by themselves. Those still there after `patience` seconds are killed."""
         deadline = time.monotonic() + patience
-        while any(agent.poll() is None for agent in self.agents) and time.monotonic() < deadline:
+        while not all(map(_end, self.agents)) and time.monotonic() < deadline:
             time.sleep(0.01)
         self.kill()
 
@@ -129,28 +140,56 @@ class LocalRun:
         left = [child for agent in living for child in children(agent.pid)]
         for agent in living:
             agent.kill()
-        for agent in living:
-            agent.wait()
         # A reaper ends its tasks and itself; one that is frozen cannot, and its tasks go with it.
         deadline = time.monotonic() + _REAPING
+        for agent in living:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel waits for a disk that hangs
+                agent.wait(max(deadline - time.monotonic(), 0))
         while any(child.alive for child in left) and time.monotonic() < deadline:
             time.sleep(0.01)
         for child in left:
             child.signal(signal.SIGKILL)
+        for host in range(len(self.words)):
+            self._last_word(host)
+        while self.words:
+            os.close(self.words.pop())
 
     def _last_word(self, host: int) -> str:
-        try:
-            lines = (self.folder / "agents" / f"{host}.log").read_text(errors="replace").splitlines()
-        except OSError:
-            return ""
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return f": {said}" if said else ""
+        """What it said as it left; else, where it was killed, the last line of its log. Looked for once."""
+        if host not in self._said:
+            os.set_blocking(self.words[host], False)  # its lead may hold the other end
+            try:
+                said = os.read(self.words[host], 1 << 16).decode(errors="replace").strip()
+            except OSError:
+                said = ""
+            self._said[host] = said or _last_line(self.folder / "agents" / f"{host}.log")
+        return f": {self._said[host]}" if self._said[host] else ""
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def _folder(submission: Submission, host: int) -> Path:
     """The run's folder as that host sees it: hosts that share none have theirs side by side on this machine."""
     folder = submission.folder
     return folder if submission.shared or host == 0 else folder.with_name(f"{folder.name}.host{host}")
+
+
+def _end(agent: subprocess.Popen[bytes]) -> str:
+    """How it has ended; empty while it runs. One whose thread hangs in a disk cannot be reaped, and has ended."""
+    if agent.poll() is None:
+        if process(agent.pid) is not None:
+            return ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            agent.wait(_PARTING)
+    if agent.returncode is not None:
+        return f"has ended with {_code(agent.returncode)}"
+    return "has ended, but for a thread that waits for a disk which takes nothing"
 
 
 def _code(number: int) -> str:
@@ -172,6 +211,7 @@ def _start_agent(
     serving: int,
     lead: str,
     listener: socket.socket | None,
+    words: int | None = None,
 ) -> subprocess.Popen[bytes]:
     folder = _folder(submission, host)
     log = folder / "agents" / f"{host}.log"
@@ -217,7 +257,7 @@ def _start_agent(
             agent = subprocess.Popen(
                 argv,
                 stdin=subprocess.PIPE,
-                stdout=out,
+                stdout=words if words is not None else out,
                 stderr=out,
                 cwd="/",
                 env=_clean(os.environ),
@@ -226,6 +266,9 @@ def _start_agent(
             )
     except OSError as wrong:
         raise PlaceError(f"the agent cannot be started: {argv[0]}: {wrong.strerror}") from wrong
+    finally:
+        if words is not None:
+            os.close(words)
     _tell(agent, config, attached=attached)
     return agent
 

@@ -22,7 +22,7 @@ from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
 from phalanx.lead.lead import Lead
 from phalanx.names import join_host_port
-from phalanx.patient import patient_stderr
+from phalanx.patient import last_word_to, patient_stderr
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
@@ -63,7 +63,8 @@ class LeadConfig:
 
 def main(config_fd: int, listen_fd: int) -> int:
     """Lead one run to its end; 0 once the report is written, whatever the run's own outcome; else DEPOSED."""
-    patient_stderr()  # it lies on the run's disk, which may be full
+    patient_stderr(apart=True)  # it lies on the run's disk, which may be full, or hang
+    last_word_to(1)
     with os.fdopen(config_fd, "rb") as pipe:
         config = decode(LeadConfig, pipe.read())
     listener = socket.socket(fileno=listen_fd)

@@ -7,6 +7,7 @@ import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from phalanx.events import Noted, Record, RunEnded
@@ -167,8 +168,16 @@ def last_sign(folder: RunFolder, state: RunState) -> float | None:
     times = [state.started, state.bound or 0.0]
     for task in state.tasks.values():
         times += [time or 0.0 for time in (task.started, task.listening, task.stepped, task.ended)]
-    for log in (*folder.agents.glob("*.log"), *(log.path for log in folder.log_files())):
+    for log in _all_logs(folder):
         with contextlib.suppress(OSError):
             facts = log.stat()
             times += [facts.st_mtime] if facts.st_size else []
     return max(times) or None
+
+
+def _all_logs(folder: RunFolder) -> list[Path]:
+    """Of agents and tasks; none where the disk cannot even be read any more."""
+    try:
+        return [*folder.agents.glob("*.log"), *(log.path for log in folder.log_files())]
+    except OSError:
+        return []

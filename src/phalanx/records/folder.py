@@ -196,7 +196,9 @@ def _refusal(runs: Path, wrong: OSError) -> PhalanxError:
 def _names(folder: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except PermissionError:
+        raise
+    except OSError:  # it is not there, or its disk is broken: what the records tell is told all the same
         return []
 
 
