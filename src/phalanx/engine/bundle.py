@@ -50,6 +50,18 @@ _PARTS = (
     "taskstate.py",
 )
 
+#: What the libraries bring for tests, other event loops and other protocols: nothing here imports it.
+_LEFT_OUT = frozenset(
+    {
+        "anyio/_backends/_trio.py",
+        "click/testing.py",
+        "starlette/testclient.py",
+        "uvicorn/protocols/http/httptools_impl.py",
+        "uvicorn/protocols/http/zttp_h2_impl.py",
+        "uvicorn/protocols/http/zttp_impl.py",
+    }
+)
+
 _MAIN = """import sys
 if sys.argv[1:2] == ["agent"]:
     from phalanx.agent.main import main
@@ -70,7 +82,7 @@ def contents() -> Iterator[tuple[str, Path]]:
             raise PlaceError(f"the library {library} is not installed", hint="pip install --force-reinstall phalanx")
         origin = Path(spec.origin)
         if origin.name == "__init__.py":
-            yield from _files(origin.parent, library)
+            yield from (each for each in _files(origin.parent, library) if each[0] not in _LEFT_OUT)
         else:
             yield origin.name, origin
 
