@@ -16,6 +16,7 @@ from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.plan import Plan
 from phalanx.plan.policies import Policies, Restart
+from phalanx.plan.wire import to_wire
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join, Order
 from phalanx.protocol.signing import RunKey
@@ -75,7 +76,8 @@ class MemoryRecords:
 
     def plan_after(self, generation: int) -> tuple[str, int]:
         plan = self.plan
-        return ("a plan", plan.generation) if plan is not None and plan.generation > generation else ("", 0)
+        newer = plan is not None and plan.generation > generation
+        return (json.dumps(to_wire(plan)), plan.generation) if newer else ("", 0)
 
     def _text(self) -> bytes:
         return b"".join(json.dumps(record.to_json()).encode() + b"\n" for record in self.records)

@@ -16,6 +16,13 @@ BRIEF = 0.25
 
 async def apart(work: Callable[[], T], *, name: str) -> T:
     """Its result or exception. The thread is a daemon: unlike an executor's, one that hangs keeps no process alive."""
+    run, answer = promised(work)
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(answer)
+
+
+def promised(work: Callable[[], T]) -> tuple[Callable[[], None], Future[T]]:
+    """What another thread has to do, which never raises, and where its result or exception will be."""
     answer: Future[T] = Future()
     answer.set_running_or_notify_cancel()  # so that a waiter who leaves does not take it back
 
@@ -25,8 +32,7 @@ async def apart(work: Callable[[], T], *, name: str) -> T:
         except BaseException as wrong:  # noqa: BLE001 - it is raised again where it is awaited
             answer.set_exception(wrong)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return await asyncio.wrap_future(answer)
+    return run, answer
 
 
 class Briefly(Generic[T]):

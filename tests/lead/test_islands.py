@@ -23,7 +23,7 @@ from phalanx.lead.deposed import DeposedError
 from phalanx.lead.lead import PATIENCE, Lead
 from phalanx.plan.plan import Plan
 from phalanx.plan.policies import Policies, Restart
-from phalanx.plan.wire import from_wire, to_wire
+from phalanx.plan.wire import from_wire
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import Order
 from phalanx.protocol.signing import RefusedError, RunKey
@@ -31,15 +31,6 @@ from phalanx.protocol.transport import Answer, LeadSilentError
 from phalanx.records.past import past_of
 from phalanx.states import RunPhase, RunState, fold_all
 from simulated import AppTransport, MemoryRecords, SimulatedAgent, outline, virtual_clock
-
-
-class Records(MemoryRecords):
-    """Those of one host. Its plan is a text, as on a disk."""
-
-    def plan_after(self, generation: int) -> tuple[str, int]:
-        plan = self.plan
-        newer = plan is not None and plan.generation > generation
-        return (json.dumps(to_wire(plan)), plan.generation) if newer else ("", 0)
 
 
 class MemoryBook:
@@ -111,7 +102,7 @@ class Island:
     def __init__(self, sea: Sea, number: int) -> None:
         self.sea, self.number = sea, number
         self.address, self.spent, self.done, self.dead = f"n{number}:1", False, False, False
-        self.records = Records()
+        self.records = MemoryRecords()
         self.lead: Lead | None = None
         self.asgi = None
         self.leading: asyncio.Task[RunState] | None = None

@@ -9,8 +9,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TypeVar
+
+from phalanx.apart import promised
 
 T = TypeVar("T")
 
@@ -61,17 +62,7 @@ class Disk:
 
     async def ask(self, work: Callable[[], T]) -> T:
         """The result or exception of `work`, however long that takes."""
-        answer: Future[T] = Future()
-        answer.set_running_or_notify_cancel()
-
-        def run() -> None:
-            try:
-                found = work()
-            except Exception as wrong:  # noqa: BLE001 - it is raised again where it is awaited
-                answer.set_exception(wrong)
-            else:
-                answer.set_result(found)
-
+        run, answer = promised(work)
         self.put(run)
         return await asyncio.wrap_future(answer)
 

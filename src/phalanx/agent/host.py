@@ -107,8 +107,10 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         preflight=preflight,
     )
     lease, shared = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1)), config["carry"]["lead"]["shared"]
-    book = None if shared else CopyBook(run_folder, host=host.id)
-    understudy = Understudy(client, book, instance=join.instance, host=host.id) if book is not None else None
+    understudy = None
+    if not shared:
+        book = CopyBook(run_folder, host=host.id)
+        understudy = Understudy(client, book, instance=join.instance, host=host.id, away=tasks.disk.ask)
     succession = Succession(
         carrier,
         lead=config["lead"],
@@ -118,7 +120,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         beat=Briefly(lambda: last_beat(run_folder) if shared else None, None, name="beat"),
         understudy=understudy,
     )
-    journal = Journal(run_folder.agents / f"{host.id}.words")
+    journal = Journal(run_folder.agents / f"{host.id}.words", tasks.disk)
     link = Link(client, join, tasks.obey, patience=lease, succession=succession, journal=journal)
     tasks.attach(link)
     if config["attached"]:
@@ -135,8 +137,8 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     if disowned:
         say(f"{disowned}; ending this host's tasks")
         await tasks.end_all()
-    tasks.close()
     journal.close(keep=link.untold > 0)
+    tasks.close()
     holder.release_all()
     return PlaceError.exit_code if disowned and not carrier.done else 0
 

@@ -30,23 +30,24 @@ class Logs:
     def __init__(self, folder: Path, *, host: int, secrets: Sequence[bytes], say: Callable[[ev.Event], None]) -> None:
         """`secrets` are masked in all that is written; `say` hears of trouble with the disk."""
         self._folder, self._host, self._secrets, self._say = folder, host, list(secrets), say
-        self._disk = Disk(self._note)
+        #: Whatever waits for the run's folder is put there.
+        self.disk = Disk(self._note)
         self._open: list[Capture] = []
 
     def furnish(self, task: TaskId) -> None:
         """The folders of a task; see `furnished`."""
         for kind in ("tasks", "logs"):
-            self._disk.put(functools.partial(self._make, self._folder / kind / task.folder, task))
+            self.disk.put(functools.partial(self._make, self._folder / kind / task.folder, task))
 
     def _make(self, folder: Path, task: TaskId) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
-            self._disk.back(self._note, f"{folder} cannot be made: {wrong.strerror}", task)
+            self.disk.back(self._note, f"{folder} cannot be made: {wrong.strerror}", task)
 
     async def furnished(self) -> None:
         """Until the folders are there, or the disk is not to be waited for."""
-        await self._disk.settle(FURNISH)
+        await self.disk.settle(FURNISH)
 
     def capture(self, running: Running, out: int, err: int) -> None:
         """Keep what comes from these two from now on; they are ours."""
@@ -56,7 +57,7 @@ class Logs:
             Capture(
                 fd,
                 folder / f"{stem}.{kind}",
-                self._disk,
+                self.disk,
                 masker=Masker(self._secrets) if self._secrets else None,
                 on_trouble=lambda trouble: self._note(trouble.message, task),
             )
@@ -68,17 +69,17 @@ class Logs:
         """Until all that an ended task has said is written, within bounds: a report without its end is half of one."""
         # A grandchild may hold the pipe for longer; then what has come is what we say.
         await asyncio.wait([asyncio.ensure_future(capture.done.wait()) for capture in running.captures], timeout=DRAIN)
-        await self._disk.settle(WRITE)
+        await self.disk.settle(WRITE)
 
     async def stacks(self, running: Running, pid: int) -> Stacks | None:
         """See `stacks.write_stacks`."""
-        return await write_stacks(running, pid, self._folder, self._disk)
+        return await write_stacks(running, pid, self._folder, self.disk)
 
     def close(self) -> None:
         """Nothing more is said: what has come is written, if the disk takes it soon. Blocks."""
         for capture in self._open:
             capture.close()
-        if not self._disk.close():
+        if not self.disk.close():
             say_here("the disk of the run's folder takes nothing: what the tasks have said last is not in their logs")
 
     def _note(self, message: str, task: TaskId | None = None) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Protocol
-
-from phalanx.apart import apart
 
 #: At most this many events in one request; the rest follows at once.
 BATCH = 200
@@ -21,7 +18,7 @@ class Journal(Protocol):
     def put(self, event: dict[str, Any]) -> None:
         """One more."""
 
-    def read(self, first: int, last: int) -> list[dict[str, Any]]:
+    async def read(self, first: int, last: int) -> list[dict[str, Any]]:
         """The events of these numbers; fewer, or none, where they are not there."""
         ...
 
@@ -64,7 +61,7 @@ class Outbox:
         """Another lead has them up to this number only: the rest is told again, as far as it is kept."""
         first = self._first
         if upto + 1 < first and self._journal is not None:
-            older = await apart(functools.partial(self._journal.read, upto + 1, first - 1), name="journal")
+            older = await self._journal.read(upto + 1, first - 1)
             if self._first == first:
                 self._events[:0] = older
                 self._first -= len(older)

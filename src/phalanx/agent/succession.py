@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from phalanx.decide.quorum import LEASE, TURN, leads_by_now, patience, step_apart, turn
+from phalanx.decide.quorum import LEASE, TURN, heirs, leads_by_now, patience, step_apart, turn
 from phalanx.records.leadfile import Rule
 
 #: Where no file tells leads apart: the epochs that all heirs of a lead have for themselves, and that each of them has.
@@ -142,8 +142,8 @@ class Succession:
 
     def _earlier(self) -> list[str]:
         """The heirs whose turn comes before ours."""
-        heirs = [place for place in self._line if place != self._lead]
-        return heirs[: heirs.index(self._carrier.address)]
+        after = heirs(self._line, self._lead)
+        return after[: after.index(self._carrier.address)]
 
     def _unasked(self) -> list[str]:
         """Heirs before us that have not been asked since the lead fell silent: this host may have slept meanwhile."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from phalanx import events as ev
 from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, Started
+from phalanx.agent.disk import Disk
 from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
 from phalanx.agent.logs import Logs
@@ -86,6 +87,11 @@ class Tasks:
                 case Spent(reason):
                     self._give_up(time.time(), reason)
                     self._reaper.destroy()
+
+    @property
+    def disk(self) -> Disk:
+        """Where all of this host waits for the run's folder."""
+        return self._logs.disk
 
     def obey(self, order: Order) -> None:
         """Carry out one order of the lead."""

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from phalanx.apart import apart
 from phalanx.errors import ProtocolError
 from phalanx.plan.wire import WireError
 from phalanx.protocol.client import LeadClient
@@ -48,11 +47,10 @@ class Understudy:
         *,
         instance: str,
         host: int,
-        away: Callable[[Callable[[], None]], Awaitable[None]] | None = None,
+        away: Callable[[Callable[[], None]], Awaitable[None]],
     ) -> None:
-        """`away` does what waits for the disk: in a thread, if nothing else is said."""
-        self._client, self._book = client, book
-        self._away = away or functools.partial(apart, name="copy")
+        """`away` does what waits for the disk."""
+        self._client, self._book, self._away = client, book, away
         self._instance, self._host = instance, host
         self._wanted = asyncio.Event()
         self._epoch = 0

@@ -37,28 +37,32 @@ def step_apart(lease: float) -> float:
     return 0.8 * lease
 
 
+def heirs(line: Sequence[str], lead: str) -> list[str]:
+    """Those of the line that come after `lead`, in their order."""
+    return [address for address in line if address != lead]
+
+
 def turn(line: Sequence[str], own: str, lead: str, *, lease: float = LEASE, step: float = TURN) -> float | None:
     """How long `lead` has to be silent until the agent at `own` takes over; None where it is not in the line.
 
     `line`: the addresses at which agents would lead, lowest host first; `step` lies between two turns. The host of the
     silent lead itself has the first turn, at the end of the `lease`.
     """
-    heirs = [address for address in line if address != lead]
-    return lease + step * (1 + heirs.index(own)) if own in heirs else None
+    after = heirs(line, lead)
+    return lease + step * (1 + after.index(own)) if own in after else None
 
 
 def leads_by_now(line: Sequence[str], lead: str, silent: float, *, lease: float, step: float) -> list[str]:
     """Those whose turn may have come after so many seconds of silence, the newest first: others have last heard of
     `lead` a little earlier.
     """
-    heirs = [address for address in line if address != lead]
-    return heirs[: max(0, int((silent - 0.6 * lease) // step))][::-1]
+    return heirs(line, lead)[: max(0, int((silent - 0.6 * lease) // step))][::-1]
 
 
 def patience(line: Sequence[str], own: str, lead: str, *, lease: float = LEASE, step: float = TURN) -> float:
     """How long an agent waits for whoever comes after `lead` before it ends its tasks."""
-    heirs = [address for address in line if address not in (lead, own)]
-    return lease + step * (1 + len(heirs)) + STARTING if lead != own or heirs else lease
+    others = [address for address in heirs(line, lead) if address != own]
+    return lease + step * (1 + len(others)) + STARTING if lead != own or others else lease
 
 
 def recently(lease: float) -> float:

@@ -161,9 +161,7 @@ class App:
     async def _scale(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        workers = _number(data, "workers")
-        if workers != self._lead.state.asked:  # whoever has waited for an answer asks again
-            self._lead.request_scale(workers, by=_by(data))
+        self._lead.request_scale(_number(data, "workers"), by=_by(data))
         return self._standing()
 
     async def _stacks(self, request: Request, body: bytes) -> Any:

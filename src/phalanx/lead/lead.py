@@ -195,7 +195,9 @@ class Lead:
             self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
 
     def request_scale(self, workers: int, *, by: str) -> None:
-        """Somebody wants so many workers from now on. Raises InputError where the job does not take them."""
+        """Somebody wants so many workers from now on; idempotent. Raises InputError for a number it does not take."""
+        if workers == self.state.asked:  # whoever has waited for an answer asks again
+            return
         check_size(self.state.elastic, workers)
         self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
 
