@@ -48,7 +48,7 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
             if t.phase is TaskPhase.SUCCEEDED and (t.ended or now) <= (first.ended or now)
         ]
         if early and state.succeeded is None:
-            return left_early(state, min(early, key=lambda t: t.ended or now), now)
+            return left_early(state, early, now)
     return _left_on_request(state, first, now) if was_preempted(first) else _named(state, first, now)
 
 
@@ -171,8 +171,9 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     )
 
 
-def left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
-    """It had ended well before the others were done: they wait for it in a collective (R60)."""
+def left_early(state: RunState, gone: Sequence[TaskState], now: float) -> CulpritNamed:
+    """The first of these had ended well before the others were done: they wait for it in a collective (R60)."""
+    task = min(gone, key=lambda task: task.ended or now)
     return blame(
         state,
         task,
