@@ -18,6 +18,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+from phalanx.process import children  # noqa: E402 - the path above is what makes it importable
+
 TASKS = (2, 16)
 HERTZ = os.sysconf("SC_CLK_TCK")
 #: Seconds until all have started and the agent has come to rest.
@@ -70,18 +74,9 @@ def exact(pid: int) -> float:
         return cpu(pid)
 
 
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def agent_of(folder: Path) -> int:
     events = (json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines())
     return int(next(event["agent_pid"] for event in events if event.get("agent_pid")))
-
-
-def name(pid: int) -> str:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    return b" ".join(words).decode(errors="replace")
 
 
 def measured(tasks: int, *, seconds: float, windows: int, scratch: Path) -> tuple[list[float], list[float]]:
@@ -96,7 +91,7 @@ def measured(tasks: int, *, seconds: float, windows: int, scratch: Path) -> tupl
             time.sleep(SETTLE)
             [folder] = (scratch / f"runs{tasks}").iterdir()
             agent = agent_of(folder)
-            lead = next(child for child in children(agent) if "lead" in name(child))
+            lead = next(child.pid for child in children(agent) if "lead" in " ".join(child.words()))
             found: tuple[list[float], list[float]] = ([], [])
             for _ in range(windows):
                 before, began = [exact(pid) for pid in (agent, lead)], time.monotonic()

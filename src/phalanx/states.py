@@ -116,6 +116,15 @@ class RunState:
         return self.tasks.get(self.culprit.task) if self.culprit is not None and self.culprit.task is not None else None
 
     @property
+    def leading(self) -> TaskState | None:
+        """The leader, as it is in this generation; None where there is none."""
+        return self.tasks.get(self.leader) if self.leader is not None else None
+
+    def has_noted(self, begins: str, *, since: float = 0.0) -> bool:
+        """Whether a note that begins so was made since then."""
+        return any(note.message.startswith(begins) and note.time >= since for note in self.notes)
+
+    @property
     def all_over(self) -> bool:
         """Whether no process of the run is left, as far as the events tell."""
         return all(task.phase.over for task in self.tasks.values())

@@ -53,6 +53,18 @@ def grow(told: History, folder: RunFolder) -> Callable[[int], None]:
     return happens
 
 
+def passing(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Callable[[int], None]:
+    """So much time passes with each look."""
+    now = 0.0
+    monkeypatch.setattr(follow.time, "monotonic", lambda: now)
+
+    def happens(look: int) -> None:
+        nonlocal now
+        now = look * seconds
+
+    return happens
+
+
 def test_each_event_is_shown_once_up_to_the_end(tmp_path: Path):
     folder = RunFolder(tmp_path)
     told = killed()
@@ -93,14 +105,7 @@ def test_a_lead_that_still_answers_may_write_the_end(tmp_path: Path):
 
 def test_a_lead_that_writes_no_end_is_not_awaited_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = running().write(tmp_path)
-    now = 0.0
-    monkeypatch.setattr(follow.time, "monotonic", lambda: now)
-
-    def happens(look: int) -> None:
-        nonlocal now
-        now = look * follow.ENDING / 3
-
-    view = Witness(happens)
+    view = Witness(passing(monkeypatch, follow.ENDING / 3))
     state = Follower(folder, view, broken=lambda: "agents gone", alive=lambda: True, poll=0.0, ask=0.0).run()
     assert view.phases == ["running", "running", "running", "lost"]
     assert state.end is not None
@@ -176,14 +181,7 @@ def well(time: float) -> ev.RunEnded:
 
 def test_an_end_that_its_lead_tells_of_and_cannot_write_is_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = running().write(tmp_path)
-    now = 0.0
-    monkeypatch.setattr(follow.time, "monotonic", lambda: now)
-
-    def happens(look: int) -> None:
-        nonlocal now
-        now = look * follow.UNWRITTEN / 2
-
-    view = Witness(happens)
+    view = Witness(passing(monkeypatch, follow.UNWRITTEN / 2))
     state = Follower(folder, view, broken=lambda: well(DAWN + 9), poll=0.0, ask=0.0).run()
     assert view.phases == ["running", "running", "succeeded"]
     assert state.end == well(DAWN + 9)

@@ -158,6 +158,3 @@ KINDS: dict[str, Kind] = {
         ),
     )
 }
-
-#: What `--count` draws from where `--kinds` does not say.
-USUAL = ("kill", "stop")

@@ -16,17 +16,18 @@ from phalanx.names import TaskId
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase
 
-#: After these something has to come again.
+#: After these something has to come again, and after a task that ends by itself.
 _BREAKS = ev.CulpritNamed | ev.RestartOrdered | ev.ResizeOrdered | ev.HostLost | ev.StopRequested
 
 
 def breaks(event: ev.Event) -> bool:
     """Whether it breaks the group, or shows that something has."""
-    return isinstance(event, _BREAKS | ev.RunStarted) or _ended_by_itself(event)
+    return isinstance(event, ev.RunStarted) or _takes_down(event)
 
 
-def _ended_by_itself(event: ev.Event) -> bool:
-    return isinstance(event, ev.TaskExited) and event.code != 0 and not event.stopped
+def _takes_down(event: ev.Event) -> bool:
+    ended_by_itself = isinstance(event, ev.TaskExited) and event.code != 0 and not event.stopped
+    return isinstance(event, _BREAKS) or ended_by_itself
 
 
 #: What makes tasks stand still.
@@ -130,7 +131,7 @@ class Watch:
             self._note_culprit(event, state)
         self._note_pauses(event)
         self._restarted |= isinstance(event, ev.RestartOrdered) and bool(self.told.blamed)
-        if isinstance(event, _BREAKS) or _ended_by_itself(event):
+        if _takes_down(event):
             self._broken = True
         if isinstance(event, ev.RunStarted) and state.epoch > self._epoch and self._taken_over is None:
             self._taken_over = now

@@ -48,7 +48,7 @@ def name_culprit(state: RunState, now: float) -> CulpritNamed | None:
             if t.phase is TaskPhase.SUCCEEDED and (t.ended or now) <= (first.ended or now)
         ]
         if early and state.succeeded is None:
-            return left_early(state, min(early, key=lambda t: t.ended or now), now)
+            return left_early(state, early, now)
     return _left_on_request(state, first, now) if was_preempted(first) else _named(state, first, now)
 
 
@@ -92,37 +92,32 @@ def _left_on_request(state: RunState, first: TaskState, now: float) -> CulpritNa
 
 
 def _named(state: RunState, task: TaskState, now: float) -> CulpritNamed:
-    place = where(state, task)
     others = [other for other in state.tasks.values() if other.id != task.id and _fell(other)]
     alike = [other for other in others if _alike(other, task)]
     same = {other.id for other in alike}
-    victims = tuple(other.id for other in others if other.id not in same)
     too = f"; {_some(alike)} failed alike" if alike else ""
-    if task.exit is None:
-        return blame(
-            state,
-            task,
-            now,
-            kind=Kind.USER,
-            cause=f"{task.id}{place} could not start: {task.refused}{too}",
-            victims=victims,
-            alike=tuple(other.id for other in alike),
-            hint="`phalanx plan` shows the command and the interpreter",
-        )
-    known = known_error(task.exit.last_lines)
-    advice = f"{known.advice} ({known.source})" if known else f"phalanx logs {state.run} {task.id}"
-    ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
-    tail = "" if task.exit.signal is not None or was_preempted(task) else _said(task.exit)
+    kind, fell, hint = _how(task, state.run)
     return blame(
         state,
         task,
         now,
-        kind=kind_of(task.exit),
-        cause=f"{task.id}{place} {words_for(task.exit)}{ran}{tail}{too}",
-        victims=victims,
+        kind=kind,
+        cause=f"{task.id}{where(state, task)} {fell}{too}",
+        victims=tuple(other.id for other in others if other.id not in same),
         alike=tuple(other.id for other in alike),
-        hint=strayed(task.exit.last_lines) or advice,
+        hint=hint,
     )
+
+
+def _how(task: TaskState, run: str) -> tuple[Kind, str, str]:
+    """Whose failure it is, how it fell, and what to do next."""
+    if task.exit is None:
+        return Kind.USER, f"could not start: {task.refused}", "`phalanx plan` shows the command and the interpreter"
+    known = known_error(task.exit.last_lines)
+    advice = f"{known.advice} ({known.source})" if known else f"phalanx logs {run} {task.id}"
+    ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
+    tail = "" if task.exit.signal is not None or was_preempted(task) else _said(task.exit)
+    return kind_of(task.exit), f"{words_for(task.exit)}{ran}{tail}", strayed(task.exit.last_lines) or advice
 
 
 def _said(event: TaskExited) -> str:
@@ -176,8 +171,9 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
     )
 
 
-def left_early(state: RunState, task: TaskState, now: float) -> CulpritNamed:
-    """It had ended well before the others were done: they wait for it in a collective (R60)."""
+def left_early(state: RunState, gone: Sequence[TaskState], now: float) -> CulpritNamed:
+    """The first of these had ended well before the others were done: they wait for it in a collective (R60)."""
+    task = min(gone, key=lambda task: task.ended or now)
     return blame(
         state,
         task,

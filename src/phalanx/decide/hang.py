@@ -140,7 +140,7 @@ def _blamed(state: RunState, members: list[TaskState], since: float, now: float)
     first = min(running, key=lambda task: (ranks[task.id], task.stalled.since if task.stalled else now, task.id))
     gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED]
     if ranks[first.id] == _WAITS and gone:
-        return left_early(state, min(gone, key=lambda task: task.ended or now), now)
+        return left_early(state, gone, now)
     if ranks[first.id] == _WAITS and state.strategy == Strategy.PS.value:
         first = next((task for task in running if task.id == state.leader), first)
     waiting = tuple(task.id for task in running if task is not first and ranks[task.id] == _WAITS)
@@ -185,22 +185,23 @@ def unfinished(state: RunState, health: Health, now: float) -> Finding:
     members = [t for t in group(state) if t.listening is not None or (t.done is not None and t.quiet is not None)]
     running = [task for task in members if task.phase is TaskPhase.RUNNING]
     window = max(health.finish, _SHORTEST_FINISH)
-    leader = state.tasks.get(state.leader) if state.leader is not None else None
+    leader = state.leading
     over = [at for task in members if (at := _over_at(task)) is not None]
     if not over or not running or leader is None or leader.phase is not TaskPhase.RUNNING:
         return None
-    if (look := stacks_before(state, min(over) + window, now, since=min(over) + window - AHEAD)) is not None:
+    since = min(over)
+    if (look := stacks_before(state, since + window, now, since=since + window - AHEAD)) is not None:
         return look
     last = leader if leader in running else running[0]
     gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED]
-    if gone and all(_waits(task, min(over)) for task in running):
-        return left_early(state, min(gone, key=lambda task: task.ended or now), now)
+    if gone and all(_waits(task, since) for task in running):
+        return left_early(state, gone, now)
     if last.done is not None:
         said = f"came to the end of its program {now - last.done:.0f} s ago, and its process is still there"
         hint = "a thread that is no daemon, a child or an exit handler keeps it: end it, or leave by os._exit"
     else:
-        early = min((task for task in members if _over_at(task) is not None), key=lambda task: _over_at(task) or now)
-        said = f"still ran {now - min(over):.0f} s after {early.id} had finished"
+        first = min((task for task in members if _over_at(task) is not None), key=lambda task: _over_at(task) or now)
+        said = f"still ran {now - since:.0f} s after {first.id} had finished"
         hint = "give every worker the same number of batches, or raise --finish"
     return blame(
         state,
@@ -228,13 +229,13 @@ def early(state: RunState, health: Health, now: float) -> Noted | float | None:
         return None
     first = min(gone, key=lambda task: (task.ended or now, task.id))
     begins = f"{first.id} has finished (exit 0)"
-    if any(note.message.startswith(begins) and note.time >= (state.bound or 0.0) for note in state.notes):
+    if state.has_noted(begins, since=state.bound or 0.0):
         return None
     due = (first.ended or now) + _SHORTEST_FINISH
     if now < due:
         return due
-    others = ", ".join(str(task.id) for task in running[:3]) + (", …" if running[3:] else "")
-    return Noted(time=now, message=f"{begins}; {others} may go on for {span(health.finish)} (--finish)")
+    names = ", ".join(str(task.id) for task in running[:3]) + (", …" if running[3:] else "")
+    return Noted(time=now, message=f"{begins}; {names} may go on for {span(health.finish)} (--finish)")
 
 
 def _over_at(task: TaskState) -> float | None:

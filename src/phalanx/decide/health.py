@@ -8,12 +8,10 @@ from phalanx.decide.hang import (
     STACKS,
     Dump,
     Finding,
-    dump,
     hung,
     must_listen,
     others,
     stacks_before,
-    stacks_due,
     start_deadline,
     unfinished,
 )
@@ -59,10 +57,7 @@ def stacks_first(state: RunState, now: float) -> Finding:
     task = state.blamed
     if culprit is None or task is None or task.phase is not TaskPhase.RUNNING or task.stop_ordered is not None:
         return None
-    asked = state.stacks
-    if asked is None or asked.time < culprit.time - STACKS:
-        return dump(state)
-    return stacks_due(state, now)
+    return stacks_before(state, now, now, since=culprit.time - STACKS)
 
 
 def _froze(state: RunState, task: TaskState, now: float) -> CulpritNamed:

@@ -95,7 +95,7 @@ def next_step(state: RunState, policies: Policies, now: float) -> tuple[Action, 
 
 
 def _leader_won(state: RunState, now: float) -> Say | None:
-    task = state.tasks.get(state.leader) if state.leader else None
+    task = state.leading
     if task is None or task.phase is not TaskPhase.SUCCEEDED or (task.exit and task.exit.stopped):
         return None
     if _failed(state) and any(t.stop_ordered for t in state.tasks.values()):
@@ -199,7 +199,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
         return (_end(now, outcome="failed", code=3, cause=cause),)
     deadline = restart.at + policies.health.start
     waits = f"generation {state.generation + 1} waits for hosts"
-    if not any(note.message.startswith(waits) for note in state.notes):
+    if not state.has_noted(waits):
         words = f"{waits}: {come} of {state.wanted_hosts} are there; `phalanx join {state.run}` brings one"
         limit = f"it waits {span(policies.health.start)}"
         return (Say(event=ev.Noted(time=now, message=f"{words}; {limit}")),)
@@ -260,7 +260,7 @@ def _window(state: RunState, won: ev.LeaderSucceeded, policies: Policies, task: 
 
 def _waited_for(state: RunState, windows: Mapping[TaskId, float], now: float) -> Say | None:
     """Said once: whom the end of the run waits for."""
-    if not windows or any(note.message.startswith(_WAITS) for note in state.notes):
+    if not windows or state.has_noted(_WAITS):
         return None
     names = ", ".join(f"{task} (for {at - now:.0f} s more at most)" for task, at in windows.items())
     return Say(event=ev.Noted(time=now, message=f"{_WAITS}{names}: {_still(state, windows)}"))
@@ -339,7 +339,7 @@ def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, 
 def _grows(state: RunState, policies: Policies, due: float, now: float) -> tuple[Action, ...]:
     """Who has brought a host hears once in each generation when it is taken up."""
     rest = f"its generation runs for {policies.resize.cooldown:g} s first (cool-down)"
-    if any(note.message.startswith(_GROWS) and note.time >= (state.bound or 0.0) for note in state.notes):
+    if state.has_noted(_GROWS, since=state.bound or 0.0):
         return (Wake(at=due),)
     note = ev.Noted(time=now, message=f"{_GROWS}{due - now:.0f} s: {living_hosts(state)} hosts are there, and {rest}")
     return (Say(event=note), Wake(at=due))
@@ -348,8 +348,10 @@ def _grows(state: RunState, policies: Policies, due: float, now: float) -> tuple
 def _not_listening(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
     """Who does not listen by the deadline: blamed where the others need it, else noted once."""
     silent = [t for t in _living(state) if t.address and t.listening is None]
+    if not silent:
+        return ()
     sure = must_listen(state)
-    if not silent or (not sure and any(note.message.startswith(_NOT_LISTENING) for note in state.notes)):
+    if not sure and state.has_noted(_NOT_LISTENING):
         return ()
     return _ask(_not_come(state, silent, policies.health, now, sure=sure))
 

@@ -13,7 +13,7 @@ def resumption(state: RunState, now: float) -> tuple[Event, ...]:
     A worker that went on from another number of steps than the leader is noted: with a folder for each worker, a kill
     between two saves leaves them apart (facts §3).
     """
-    leader = state.tasks.get(state.leader) if state.leader else None
+    leader = state.leading
     if leader is None or leader.first_step is None or _said(state, leader):
         return ()
     before = state.past[-1].step if state.past else None

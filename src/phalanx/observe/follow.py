@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 from phalanx.events import Noted, Record, RunEnded
+from phalanx.names import TaskId
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import Tail, fold_on, with_skipped
 from phalanx.records.report import WARNING
 from phalanx.states import RunPhase, RunState, fold
-from phalanx.taskstate import TaskPhase
+from phalanx.taskstate import TaskPhase, TaskState
 
 #: Seconds between two looks.
 POLL = 0.05
@@ -141,10 +142,7 @@ def unwritten(state: RunState, end: RunEnded, folder: RunFolder) -> RunState:
     """The state of a run whose lead tells how it ended, and cannot write it. Nothing of it is written down."""
     why = "their disk is full" if full(folder) else "their disk takes nothing"
     note = Noted(time=end.time, message=f"{WARNING}the records lack how it ended, its lead has told it: {why}")
-    tasks = {
-        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.ENDED, ended=end.time)
-        for name, task in state.tasks.items()
-    }
+    tasks = _all_over(state, TaskPhase.ENDED, end.time)
     state = fold(state, Record(seq=state.seq + 1, epoch=state.epoch, event=end))
     return dataclasses.replace(state, tasks=tasks, notes=(*state.notes, note))
 
@@ -153,11 +151,16 @@ def lost(state: RunState, reason: str, now: float) -> RunState:
     """The state of a run that nobody leads any more. Nothing of it is written down: its records stay as they are."""
     cause = f"nobody wrote how it ended: {reason}"
     end = RunEnded(time=now, outcome=RunPhase.LOST.value, exit_code=_PLACE_FAILED, cause=cause)
-    tasks = {
-        name: task if task.phase.over else dataclasses.replace(task, phase=TaskPhase.LOST, ended=now)
+    tasks = _all_over(state, TaskPhase.LOST, now)
+    return dataclasses.replace(state, phase=RunPhase.LOST, ended=now, end=end, tasks=tasks)
+
+
+def _all_over(state: RunState, phase: TaskPhase, now: float) -> dict[TaskId, TaskState]:
+    """The tasks, where whoever is not over by the records has come to this."""
+    return {
+        name: task if task.phase.over else dataclasses.replace(task, phase=phase, ended=now)
         for name, task in state.tasks.items()
     }
-    return dataclasses.replace(state, phase=RunPhase.LOST, ended=now, end=end, tasks=tasks)
 
 
 def last_sign(folder: RunFolder, state: RunState) -> float | None:

@@ -44,11 +44,11 @@ def counted(state: RunState, entry: Entry) -> RunState:
     except (PlaceError, ValueError):
         return state
     known = {(one.get("task"), one.get("generation"), one.get("attempt")): one.get("step") for one in told}
-    tasks = {}
+    tasks = dict(state.tasks)
     for name, task in state.tasks.items():
         step = known.get((str(name), task.generation, task.attempt))
-        newer = not task.phase.over and isinstance(step, int) and step > task.step
-        tasks[name] = dataclasses.replace(task, step=int(step)) if newer and step else task
+        if isinstance(step, int) and step > task.step and not task.phase.over:
+            tasks[name] = dataclasses.replace(task, step=step)
     return dataclasses.replace(state, tasks=tasks)
 
 

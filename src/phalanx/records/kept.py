@@ -31,7 +31,7 @@ def kept(state: RunState) -> KeptReport | None:
     if not path and done is None:
         return None
     lost = None if done is None or step is None else max(done - step, 0)
-    leader = state.tasks.get(state.leader) if state.leader else None
+    leader = state.leading
     if step is None and leader is not None and leader.saved is not None:  # another run's steps came before both
         lost = max(leader.step - leader.saved.step, 0)
     return KeptReport(path=path, step=step, lost=lost)
@@ -39,7 +39,7 @@ def kept(state: RunState) -> KeptReport | None:
 
 def _newest(state: RunState) -> tuple[str, int | None]:
     """The leader's: what others write is for the moment, or for themselves."""
-    leader = state.tasks.get(state.leader) if state.leader else None
+    leader = state.leading
     if leader is not None and leader.saved is not None:
         return leader.saved.path, total_steps(leader, leader.saved.step)
     if leader is not None and leader.restored is not None:

@@ -174,7 +174,7 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
     tasks = tuple(
         _task(state, task, folder) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
     )
-    run = state.run or folder.run
+    run, left = state.run or folder.run, kept(state)
     fallen = [task for task in tasks if task.state in _FALLEN] if state.phase is RunPhase.SUCCEEDED else []
     return Report(
         run=run,
@@ -190,7 +190,7 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         generation=state.generation,
         step=steps_done(state),
         began=_proof(next((r for r in state.resumed if (r.generation, r.attempt) == (1, 1)), None)),
-        kept=kept(state),
+        kept=left,
         past=tuple(
             PastReport(
                 number=past.number,
@@ -227,7 +227,7 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         tasks=tasks,
         outputs=_outputs(plan),
         notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
-        next_steps=_next_steps(state, run, folder, fallen),
+        next_steps=_next_steps(state, run, folder, fallen, left),
     )
 
 
@@ -351,7 +351,9 @@ def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
     )
 
 
-def _next_steps(state: RunState, run: str, folder: RunFolder, fallen: list[TaskReport]) -> tuple[str, ...]:
+def _next_steps(
+    state: RunState, run: str, folder: RunFolder, fallen: list[TaskReport], left: KeptReport | None
+) -> tuple[str, ...]:
     """Commands first where there is one; nothing after a whole success."""
     steps: list[str] = []
     culprit = state.culprit
@@ -378,6 +380,6 @@ def _next_steps(state: RunState, run: str, folder: RunFolder, fallen: list[TaskR
             steps += [f"phalanx logs {run} {task.task}" for task in fallen[:_WARNED]]
         case _:
             steps += [f"phalanx attach {run}", f"phalanx stop {run}"]
-    if (left := kept(state)) is not None and left.path:
+    if left is not None and left.path:
         steps.append("start it again with the same command: it goes on from the checkpoint, if its program reads it")
     return tuple(dict.fromkeys(steps))
