@@ -43,14 +43,14 @@ class Module:
         `keras = tf.keras` counts. A name that means two things somewhere in the file means nothing here.
         """
         meant = collections.defaultdict[str, set[str]](set)
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             for name, dotted in _imported(node, self.name):
                 meant[name].add(canonical(dotted))
-        stores = collections.Counter(_stored(self.tree))
+        stores = collections.Counter(_stored(self.nodes))
         known = {name: next(iter(those)) for name, those in meant.items() if len(those) == 1 and not stores[name]}
         aliases = [
             (node.targets[0].id, node.value)
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
         ]
         for name, value in aliases:
@@ -167,9 +167,9 @@ def _imported(node: ast.AST, module: str) -> Iterator[tuple[str, str]]:
             yield from ((alias.asname or alias.name, f"{package}.{alias.name}") for alias in names if alias.name != "*")
 
 
-def _stored(tree: ast.Module) -> Iterator[str]:
+def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that are given a meaning other than by an import."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 yield name
