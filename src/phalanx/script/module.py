@@ -9,9 +9,10 @@ import functools
 import io
 import re
 import tokenize
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
+
+from phalanx.agent.preflight.imports import Source
 
 #: A longer file is no training script; a reader that takes seconds for it would be no help.
 LONGEST = 1 << 20
@@ -119,18 +120,15 @@ class Module:
         return at
 
 
-def parse(data: bytes | str, *, path: str, name: str = "") -> Module | None:
+def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
     """The module; None for what is no Python of ours, or too long to be a script."""
     try:
-        text = data if isinstance(data, str) else _decoded(data)
-        if len(text) > LONGEST:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, LookupError, SystemError):
-        return None  # SystemError is what Python 3.11 makes of a tree too deep for the stack that is left
-    return Module(path=path, name=name, text=text, tree=tree)
+        text = _decoded(source.data)
+    except (SyntaxError, ValueError, LookupError):
+        return None
+    if len(text) > LONGEST or source.tree is None:
+        return None
+    return Module(path=path, name=name, text=text, tree=source.tree)
 
 
 def canonical(dotted: str) -> str:
