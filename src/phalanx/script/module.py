@@ -131,6 +131,11 @@ def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
     return Module(path=path, name=name, text=text, tree=source.tree)
 
 
+def argument(call: ast.Call, at: int, *names: str) -> ast.expr | None:
+    """What a call is given at that position, else by one of these names."""
+    return call.args[at] if len(call.args) > at else next((it.value for it in call.keywords if it.arg in names), None)
+
+
 def canonical(dotted: str) -> str:
     """The one spelling of a dotted name."""
     for other, own in _SAME.items():
