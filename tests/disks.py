@@ -26,14 +26,7 @@ def disk(folder: Path, size: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def fragile(folder: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
     """A disk below `folder`, and what makes the kernel mount it read-only, as after an error of the device."""
-    image, place = folder / "image", folder / "disk"
-    place.mkdir()
-    with image.open("wb") as out:
-        out.truncate(16 << 20)
-    wrong = _done("mkfs.ext4", "-q", image) or _done("mount", "-o", "loop,errors=remount-ro", image, place)
-    if wrong:
-        pytest.skip(f"a disk that breaks takes root, loop devices and mkfs.ext4: {wrong}")
-    try:
+    with _ext4(folder, 16 << 20, "loop,errors=remount-ro", "a disk that breaks") as place:
         [device] = [line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if f" {place} " in line]
         trigger = Path("/sys/fs/ext4", Path(device).name, "trigger_fs_error")
         if not trigger.exists():
@@ -43,27 +36,33 @@ def fragile(folder: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
             trigger.write_text("broken by a test")
 
         yield place, breaks
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 @contextlib.contextmanager
 def frozen(folder: Path) -> Iterator[tuple[Path, Callable[[], None], Callable[[], None]]]:
     """A disk below `folder`, what makes every write to it hang, and what lets them go on."""
+    with _ext4(folder, 64 << 20, "loop", "a disk that hangs") as place:
+        try:
+            wrong = _done("fsfreeze", "-f", place) or _done("fsfreeze", "-u", place)
+            if wrong:
+                pytest.skip(f"a disk that hangs takes fsfreeze: {wrong}")
+            yield place, lambda: _must("fsfreeze", "-f", place), lambda: _must("fsfreeze", "-u", place)
+        finally:
+            _done("fsfreeze", "-u", place)
+
+
+@contextlib.contextmanager
+def _ext4(folder: Path, size: int, options: str, what: str) -> Iterator[Path]:
+    """A disk of a file below `folder`; skips `what` where nothing can be mounted."""
     image, place = folder / "image", folder / "disk"
     place.mkdir()
     with image.open("wb") as out:
-        out.truncate(64 << 20)
-    wrong = _done("mkfs.ext4", "-q", image) or _done("mount", "-o", "loop", image, place)
-    if wrong:
-        pytest.skip(f"a disk that hangs takes root, loop devices and mkfs.ext4: {wrong}")
+        out.truncate(size)
+    if wrong := _done("mkfs.ext4", "-q", image) or _done("mount", "-o", options, image, place):
+        pytest.skip(f"{what} takes root, loop devices and mkfs.ext4: {wrong}")
     try:
-        wrong = _done("fsfreeze", "-f", place) or _done("fsfreeze", "-u", place)
-        if wrong:
-            pytest.skip(f"a disk that hangs takes fsfreeze: {wrong}")
-        yield place, lambda: _must("fsfreeze", "-f", place), lambda: _must("fsfreeze", "-u", place)
+        yield place
     finally:
-        _done("fsfreeze", "-u", place)
         subprocess.run(["umount", "-l", place], check=True)
 
 

@@ -27,11 +27,12 @@ def lead_of(here: Place) -> int:
     return wait_for(found, "a lead")[0]
 
 
-def ends_well(here: Place, launcher: subprocess.Popen[str]) -> None:
-    """Lets the patient end, and its run with it."""
+def ends_well(here: Place, launcher: subprocess.Popen[str]) -> tuple[str, str]:
+    """Lets the patient end, and its run with it; what the launcher said."""
     (here.folder / "end").touch()
     out, err = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, out + err
+    return out, err
 
 
 def whole(here: Place) -> None:

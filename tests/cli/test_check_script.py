@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from phalanx.cli.main import main
+from environments import switch_on
 
 MWMS = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 EARLY = "import tensorflow as tf\ntf.constant(1)\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
@@ -18,31 +17,8 @@ SHARED = MWMS + "manager = tf.train.CheckpointManager(None, 'ckpt', max_to_keep=
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with an environment that has TensorFlow 2.21 and Keras 3.15 by its metadata, and nothing else."""
-    packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
-    for name in ("tensorflow-2.21.0", "keras-3.15.1"):
-        (packages / f"{name}.dist-info").mkdir(parents=True)
-    (tmp_path / "venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir()
-    python.touch(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
-    for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "TF_CONFIG", "TF_USE_LEGACY_KERAS"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+    switch_on(tmp_path, monkeypatch)
     return tmp_path
-
-
-@pytest.fixture
-def phalanx(monkeypatch, capfd):
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["phalanx", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capfd.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 def ids(out: str) -> list[str]:

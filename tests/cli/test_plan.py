@@ -11,6 +11,7 @@ from pathlib import Path
 import cyclopts
 import pytest
 
+from environments import switch_on
 from phalanx.cli import jobflags, main
 from phalanx.job.flags import Flags
 
@@ -18,34 +19,9 @@ from phalanx.job.flags import Flags
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("import tensorflow as tf\n")
-    packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
-    for name in ("tensorflow-2.21.0", "keras-3.15.1"):
-        (packages / f"{name}.dist-info").mkdir(parents=True)
-    (tmp_path / "venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir()
-    python.touch(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
-    for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "TF_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+    switch_on(tmp_path, monkeypatch)
     monkeypatch.setattr(socket, "gethostname", lambda: "box.example")
     return tmp_path
-
-
-@pytest.fixture
-def phalanx(monkeypatch, capfd):
-    """Runs the command line; returns exit code, standard output, standard error."""
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["phalanx", *words])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        said = capfd.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 def page(phalanx, folder: Path, *words: str) -> str:

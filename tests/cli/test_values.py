@@ -12,19 +12,11 @@ VERBS = [verb for group in main.VERBS.values() for verb in group]
 
 
 @pytest.fixture
-def phalanx(monkeypatch, capfd, tmp_path):
-    """Runs the command line in a folder with a script; returns exit code, standard output, standard error."""
+def phalanx(phalanx, monkeypatch, tmp_path):
+    """The same in a folder with a script."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").touch()
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["phalanx", *words])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        said = capfd.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
+    return phalanx
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -41,9 +41,7 @@ def test_a_disk_that_is_full_from_the_middle_to_the_end_hides_nothing(here, smal
     launcher = here.start(*begin(here, small))
     here.event("task-started", 2)
     fill(small)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    out, err = ends_well(here, launcher)
     assert "succeeded" in out
     unwritten = not (here.run_folder() / "report.json").exists()  # the agent's own words make room as it leaves
     assert unwritten == ("report.json could not be written: its disk is full" in err)
@@ -104,9 +102,7 @@ def test_a_run_whose_records_can_no_longer_be_written_ends_as_it_did_and_says_th
     launcher = here.start("run", "--workers", 2, "--hosts", hosts, "train.py")
     here.event("task-started", 2)
     mute(here)
-    (here.folder / "end").touch()
-    out, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, out + err
+    out, _ = ends_well(here, launcher)
     assert "succeeded" in out
     assert "warning: the records lack how it ended" in out
     assert not here.events("run-ended")
@@ -159,9 +155,7 @@ def test_a_disk_that_hangs_for_longer_than_a_lease_costs_no_host_and_no_line(her
         time.sleep(12)  # the time is the claim: an agent that is silent for 10 s is given up
         thaw()
         back = here.event("noted", 2 * int(hosts))
-        (here.folder / "end").touch()
-        out, err = launcher.communicate(timeout=60)
-        assert launcher.returncode == 0, out + err
+        out, _ = ends_well(here, launcher)
         assert "the disk of the run's folder has taken nothing for 5 s" in out
         assert back
         assert not here.events("host-lost")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from environments import environment
 from phalanx.errors import InputError
 from phalanx.job.complaint import JobFileError
 from phalanx.job.declare import declare
@@ -16,12 +17,7 @@ from phalanx.plan.outline import Strategy
 def folder(tmp_path):
     """A script, and an environment with TensorFlow that is switched on."""
     (tmp_path / "train.py").write_text("import tensorflow as tf\n")
-    packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
-    (packages / "tensorflow-2.21.0.dist-info").mkdir(parents=True)
-    (tmp_path / "venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir()
-    python.touch(0o755)
+    environment(tmp_path / "venv", has=("tensorflow-2.21.0",))
     return tmp_path
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
+from phalanx.agent.preflight.imports import Source
 from phalanx.plan.outline import Interpreter
 from phalanx.script.check import Around, judged
-from phalanx.script.module import parse
+from phalanx.script.module import Module, module_of
 from phalanx.script.program import Roles
 from phalanx.tfconfig.finding import Finding
 
@@ -26,6 +28,11 @@ SERVER = (
 PS = "strategy = tf.distribute.ParameterServerStrategy(resolver)\n"
 
 
+def module(text: str | bytes, path: str = "train.py", name: str = "") -> Module | None:
+    data = text if isinstance(text, bytes) else text.encode()
+    return module_of(Source(Path(path), data), path=path, name=name)
+
+
 def found(
     text: str,
     *,
@@ -36,11 +43,11 @@ def found(
     environ: Mapping[str, str] | None = None,
     folders: tuple[str, ...] = (),
 ) -> tuple[Finding, ...]:
-    main = parse(text, path="train.py")
+    main = module(text)
     assert main is not None
-    others = [parse(source, path=f"{name}.py", name=name) for name, source in (beside or {}).items()]
+    others = [module(source, f"{name}.py", name) for name, source in (beside or {}).items()]
     around = Around(interpreter=interpreter, folders=folders, environ=environ or {}, roles=roles, arguments=arguments)
-    return judged(main, [module for module in others if module], around)
+    return judged(main, [other for other in others if other], around)
 
 
 def told(text: str, **around) -> list[tuple[str, int, str]]:

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phalanx.script.check import Around, check, judged, surroundings, without
-from phalanx.script.module import parse
 from phalanx.script.program import Roles
 from phalanx.script.walk import walk
 from phalanx.tfconfig import formats
 from phalanx.tfconfig.finding import Severity
-from script.scripts import KERAS_3, MODEL, MWMS, TF, found, told
+from script.scripts import KERAS_3, MODEL, MWMS, TF, found, module, told
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = sysconfig.get_path("purelib")
@@ -154,13 +153,13 @@ def test_the_examples_give_nothing_to_say(example, roles):
 def test_no_program_of_the_tests_that_trains_is_called_broken():
     programs = list(_scripts_of_the_tests())
     around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=TWO)
-    modules = [(name, parse(text, path=name)) for name, text in programs]
-    assert len([module for _, module in modules if module is not None]) >= 5
+    modules = [(name, module(text, name)) for name, text in programs]
+    assert len([read for _, read in modules if read is not None]) >= 5
     broken = [
         (name, finding.id)
-        for name, module in modules
-        if module is not None
-        for finding in judged(module, (), around)
+        for name, read in modules
+        if read is not None
+        for finding in judged(read, (), around)
         if finding.severity is Severity.ERROR
     ]
     assert broken == []
@@ -174,16 +173,16 @@ def _library():
 def test_the_reader_never_fails_and_finds_nothing_in_libraries(seed):
     around = Around(interpreter=KERAS_3, folders=(PACKAGES,))
     for file in random.Random(seed).sample(_library(), 15):  # noqa: S311 - a sample
-        module = parse(file.read_bytes(), path=file.name)
-        assert module is None or judged(module, (), around) == (), file
+        read = module(file.read_bytes(), file.name)
+        assert read is None or judged(read, (), around) == (), file
 
 
 @pytest.mark.soak
 def test_the_reader_never_fails_on_files_of_the_installed_packages():
     around = Around(interpreter=KERAS_3, folders=(PACKAGES,))
     for file in sorted(Path(PACKAGES).rglob("*.py"))[::20]:
-        module = parse(file.read_bytes(), path=file.name)
-        assert module is None or isinstance(judged(module, (), around), tuple)
+        read = module(file.read_bytes(), file.name)
+        assert read is None or isinstance(judged(read, (), around), tuple)
 
 
 #: Pieces that touch what the rules look at, put together in any way that parses.
@@ -203,16 +202,16 @@ _PIECES = [
 def test_the_reader_never_fails_on_pieces_in_any_order(pieces, head):
     indent = "  " if head else ""
     body = "".join(f"{indent}{line}\n" for piece in pieces for line in piece.split("\n")) or f"{indent}pass\n"
-    module = parse("import tensorflow as tf, os, json\n" + head + body, path="train.py")
-    if module is not None:
-        judged(module, (), Around(interpreter=KERAS_3, roles=TWO, arguments=("--x",)))
+    read = module("import tensorflow as tf, os, json\n" + head + body)
+    if read is not None:
+        judged(read, (), Around(interpreter=KERAS_3, roles=TWO, arguments=("--x",)))
 
 
 def test_a_script_that_calls_itself_ends():
     text = "".join(f"def f{n}():\n    f{(n + 1) % 60}()\n    f{(n + 7) % 60}()\n" for n in range(60)) + "f0()\n"
-    module = parse(text, path="train.py")
-    assert module is not None
-    assert len(walk(module, ()).steps) <= 5000
+    read = module(text)
+    assert read is not None
+    assert len(walk(read, ()).steps) <= 5000
 
 
 def test_values_that_name_each_other_over_and_over_have_an_end():

@@ -9,26 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from environments import environment
 from phalanx.errors import InputError
 from phalanx.script import probe
 from phalanx.script.interpreter import choose, nearby
-
-
-def environment(place: Path, *, version: str = "3.11.7", has: tuple[str, ...] = (), system: bool = False) -> Path:
-    """A virtual environment as its files show it; its `python` is no program that could be started."""
-    minor = ".".join(version.split(".")[:2])
-    packages = place / "lib" / f"python{minor}" / "site-packages"
-    packages.mkdir(parents=True)
-    for name in has:
-        (packages / f"{name}.dist-info").mkdir()
-    (place / "pyvenv.cfg").write_text(
-        f"home = /usr/bin\ninclude-system-site-packages = {str(system).lower()}\nversion = {version}\n"
-    )
-    python = place / "bin" / "python"
-    python.parent.mkdir()
-    python.write_text("#!/bin/sh\nexit 99\n")
-    python.chmod(0o755)
-    return place
 
 
 def program(path: Path, text: str) -> Path:

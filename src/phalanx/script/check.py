@@ -7,11 +7,11 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from phalanx.agent.preflight.imports import read_script
+from phalanx.agent.preflight.imports import Reading, read_script
 from phalanx.plan.outline import Interpreter
 from phalanx.script.installed import Installed
 from phalanx.script.interpreter import folders_of
-from phalanx.script.module import Module, parse
+from phalanx.script.module import Module, module_of
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule, judge
 from phalanx.script.rules import cluster, context, data, keras3, packages, saving, tensorflow1
@@ -83,8 +83,9 @@ def check(script: Path, around: Around, *, shown: str = "") -> tuple[Finding, ..
     `shown` is the script's name in findings. () for what is no Python of ours: the interpreter that runs it is asked
     by others. Raises OSError where the script itself cannot be read.
     """
-    main = parse(script.read_bytes(), path=shown or str(script))
-    return () if main is None else judged(main, tuple(_beside(script, shown)), around)
+    read = read_script(script)
+    main = module_of(read.files[0], path=shown or str(script))
+    return () if main is None else judged(main, tuple(_beside(read, script, shown)), around)
 
 
 def judged(main: Module, others: Sequence[Module], around: Around) -> tuple[Finding, ...]:
@@ -116,19 +117,14 @@ def version(text: str) -> tuple[int, ...] | None:
     return tuple(map(int, parts)) if len(parts) == 2 and all(part.isdigit() for part in parts) else None  # noqa: PLR2004 - major and minor
 
 
-def _beside(script: Path, shown: str) -> Iterator[Module]:
+def _beside(read: Reading, script: Path, shown: str) -> Iterator[Module]:
     """The modules of the script's folder that it imports, each under the name by which it does."""
     folder = script.resolve().parent
     above = Path(shown or script).parent
-    read = read_script(script)
-    for path in (*read.files[1:], *read.perhaps):
-        try:
-            inside = path.relative_to(folder)
-            data = path.read_bytes()
-        except (OSError, ValueError):
-            continue
+    for source in (*read.files[1:], *read.perhaps):
+        inside = source.path.relative_to(folder)
         parts = inside.with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        module = parse(data, path=str(above / inside), name=name)
+        module = module_of(source, path=str(above / inside), name=name)
         if module is not None:
             yield module

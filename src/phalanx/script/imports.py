@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from phalanx.agent.preflight.imports import parsed
 from phalanx.agent.standby import interpreter_line
 
 
@@ -44,22 +45,17 @@ def leading_imports(source: str, folder: Path) -> tuple[str, ...]:
     """
     try:
         text = source.encode()
-        body = _parse(text)
         own = {name.partition(".")[0] for name in os.listdir(folder)}  # noqa: PTH208 - names only
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
+    except (ValueError, OSError):
         return ()
+    tree = parsed(text)
+    body = tree.body if tree is not None else []
     first = 1 if body and _is_docstring(body[0]) else 0
     head = list(itertools.takewhile(lambda statement: _is_installed(statement, own), body[first:]))
     ends = [_end(text, statement) for statement in head]
     if not ends or not _is_quiet(text[: ends[-1]], [*body[:first], *head]):
         return ()
     return tuple(text[start:end].decode() for start, end in itertools.pairwise([0, *ends]))
-
-
-def _parse(text: bytes) -> list[ast.stmt]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text).body
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

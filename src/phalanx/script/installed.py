@@ -16,7 +16,6 @@ _LISTS = {
     "keras": ("keras/__init__.py", "keras/{}/__init__.py"),
 }
 _MARK = "DO NOT EDIT"
-_TENSORFLOW_MARK = "tf_export"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,9 +9,10 @@ import functools
 import io
 import re
 import tokenize
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
+
+from phalanx.agent.preflight.imports import Source
 
 #: A longer file is no training script; a reader that takes seconds for it would be no help.
 LONGEST = 1 << 20
@@ -43,14 +44,14 @@ class Module:
         `keras = tf.keras` counts. A name that means two things somewhere in the file means nothing here.
         """
         meant = collections.defaultdict[str, set[str]](set)
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             for name, dotted in _imported(node, self.name):
                 meant[name].add(canonical(dotted))
-        stores = collections.Counter(_stored(self.tree))
+        stores = collections.Counter(_stored(self.nodes))
         known = {name: next(iter(those)) for name, those in meant.items() if len(those) == 1 and not stores[name]}
         aliases = [
             (node.targets[0].id, node.value)
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
         ]
         for name, value in aliases:
@@ -119,18 +120,20 @@ class Module:
         return at
 
 
-def parse(data: bytes | str, *, path: str, name: str = "") -> Module | None:
+def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
     """The module; None for what is no Python of ours, or too long to be a script."""
     try:
-        text = data if isinstance(data, str) else _decoded(data)
-        if len(text) > LONGEST:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, LookupError, SystemError):
-        return None  # SystemError is what Python 3.11 makes of a tree too deep for the stack that is left
-    return Module(path=path, name=name, text=text, tree=tree)
+        text = _decoded(source.data)
+    except (SyntaxError, ValueError, LookupError):
+        return None
+    if len(text) > LONGEST or source.tree is None:
+        return None
+    return Module(path=path, name=name, text=text, tree=source.tree)
+
+
+def argument(call: ast.Call, at: int, *names: str) -> ast.expr | None:
+    """What a call is given at that position, else by one of these names."""
+    return call.args[at] if len(call.args) > at else next((it.value for it in call.keywords if it.arg in names), None)
 
 
 def canonical(dotted: str) -> str:
@@ -167,9 +170,9 @@ def _imported(node: ast.AST, module: str) -> Iterator[tuple[str, str]]:
             yield from ((alias.asname or alias.name, f"{package}.{alias.name}") for alias in names if alias.name != "*")
 
 
-def _stored(tree: ast.Module) -> Iterator[str]:
+def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that are given a meaning other than by an import."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 yield name

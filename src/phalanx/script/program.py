@@ -77,7 +77,9 @@ _HARMLESS = frozenset(
     ]
 )
 _LEGACY = "TF_USE_LEGACY_KERAS"
-_MODEL_NAMES = ("Sequential", "Model", "models.Sequential", "models.Model", "models.load_model", "saving.load_model")
+#: Names of Keras that build a model.
+MODELS = ("Sequential", "Model", "models.Sequential", "models.Model")
+_MODEL_NAMES = (*MODELS, "models.load_model", "saving.load_model")
 _DEEP = 8
 
 
@@ -177,6 +179,11 @@ class Program:
         kinds = {STRATEGIES[call.name] for call in self.calls if call.name in STRATEGIES}
         return next(iter(kinds)) if len(kinds) == 1 else None
 
+    @property
+    def alone(self) -> bool:
+        """Whether the job has one task that trains: none to train with."""
+        return self.roles is not None and self.roles.training < 2  # noqa: PLR2004 - one
+
     def unless_sure(self, kind: str) -> Severity | None:
         """A warning for what follows from a strategy of that kind, where it hangs on a flag whether it is built."""
         sure = any(step.sure and STRATEGIES[step.name or ""] == kind for step in self.strategies)
@@ -203,6 +210,10 @@ class Program:
     def value(self, module: Module, node: ast.expr | None) -> Any:
         """The value of an expression; UNKNOWN where the text does not say."""
         return self._values[module].of(node)
+
+    def happens(self, node: ast.AST) -> bool:
+        """Whether there is a step at this node, under whatever conditions."""
+        return any(step.node is node for step in self.steps)
 
     def always(self, node: ast.AST) -> bool:
         """Whether the step at this node happens whatever flags and variables say."""
@@ -306,8 +317,12 @@ class Program:
         package, _, name = dotted.rpartition(".")
         return next((other for other in self.others if other.name == package), None), name
 
-    def fits(self) -> Iterator[tuple[Module, ast.Call, int]]:
+    @functools.cached_property
+    def fits(self) -> tuple[tuple[Module, ast.Call, int], ...]:
         """Each `model.fit(...)` of a Keras model, with the Keras that will answer."""
+        return tuple(self._fits())
+
+    def _fits(self) -> Iterator[tuple[Module, ast.Call, int]]:
         for module in self.modules:
             compiled = {ast.dump(receiver) for _, receiver in _methods(module, "compile")}
             for node, receiver in _methods(module, "fit"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from pathlib import Path
 
-from phalanx.agent.preflight.imports import read_script
+from phalanx.agent.preflight.imports import Source, read_script
 
 #: A name that says it, and the word of job.yaml.
 _NAMES = {
@@ -26,25 +25,20 @@ def strategy_of(script: Path) -> tuple[str, str] | None:
     """
     try:
         own, *beside = read_script(script).files
-        found = _named(own)
-        if not found:
-            for path in beside:
-                found |= _named(path)
     except OSError:
         return None
+    found = _named(own)
+    if not found:
+        for source in beside:
+            found |= _named(source)
     if "estimator" in found:  # takes a strategy as an argument, and decides what a failure means
         return "estimator", found["estimator"]
     return next(iter(found.items())) if len(found) == 1 else None
 
 
-def _named(path: Path) -> dict[str, str]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    return {_NAMES[name]: name for node in ast.walk(tree) if (name := _name(node)) in _NAMES}
+def _named(source: Source) -> dict[str, str]:
+    nodes = ast.walk(source.tree) if source.tree is not None else ()
+    return {_NAMES[name]: name for node in nodes if (name := _name(node)) in _NAMES}
 
 
 def _name(node: ast.AST) -> str:

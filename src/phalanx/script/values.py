@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from phalanx.script.assignments import Assignments
-from phalanx.script.module import Module
+from phalanx.script.module import Module, argument
 
 
 class _Unknown:
@@ -122,9 +122,8 @@ class Values:
             return dest or long[2:].replace("-", "_"), self.of(words.get("default"))
         dotted = self.module.dotted(call.func) or ""
         if dotted.startswith(_ABSL) and call.args:
-            default = call.args[1] if len(call.args) > 1 else words.get("default")
             name = self.of(call.args[0])
-            return (name, self.of(default)) if isinstance(name, str) else None
+            return (name, self.of(argument(call, 1, "default"))) if isinstance(name, str) else None
         return None
 
     def _given(self, name: str, default: Any) -> Any:

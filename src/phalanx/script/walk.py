@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from phalanx.script.module import Function, Module
+from phalanx.script.module import Function, Module, argument
 
 #: Calls within calls that are followed, and what is recorded at most: enough for a script, an end for a repository.
 _DEEP, _MOST = 12, 5000
@@ -227,7 +227,7 @@ class _Walk:
             self._enter(module, target, frame, kinds)
 
     def _run(self, call: ast.Call, frame: _Frame) -> None:
-        given = call.args[0] if call.args else next((word.value for word in call.keywords if word.arg == "main"), None)
+        given = argument(call, 0, "main")
         name = given.id if isinstance(given, ast.Name) else "main" if given is None else ""
         function = frame.own.get(name) or frame.module.functions.get(name)
         if function is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import hashlib
 import warnings
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,19 @@ _FILES, _BYTES = 200, 1 << 20
 #: Names in the source after which an import may mean anything.
 _MOVES = ("sys.path", "sys.meta_path", "addsitedir", "path_hooks")
 _CATCH_ALL = ("ImportError", "ModuleNotFoundError", "SyntaxError", "Exception", "BaseException")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Source:
+    """A file as it was read."""
+
+    path: Path
+    data: bytes
+
+    @functools.cached_property
+    def tree(self) -> ast.Module | None:
+        """As of `parsed`."""
+        return parsed(self.data)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,9 +44,9 @@ class Reading:
     #: SHA-256 over the script and the modules of its own that were followed.
     digest: str
     #: The files of its own that are read whenever the script runs, itself first.
-    files: tuple[Path, ...] = ()
+    files: tuple[Source, ...] = ()
     #: Those that it may read besides.
-    perhaps: tuple[Path, ...] = ()
+    perhaps: tuple[Source, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,37 +57,48 @@ class _Import:
 
 def read_script(script: Path) -> Reading:
     """Follow the script and the modules beside it. Raises OSError where the script itself cannot be read."""
-    source = script.read_bytes()
+    source = Source(script, script.read_bytes())
     reading = _follow(source, script.name, script.resolve().parent)
-    return dataclasses.replace(reading, files=(script, *reading.files))
+    return dataclasses.replace(reading, files=(source, *reading.files))
 
 
 def read_text(source: str) -> Reading:
     """The same for a program given as text (`python -c`); nothing lies beside it."""
-    return _follow(source.encode(), "-c", None)
+    return _follow(Source(Path("-c"), source.encode()), "-c", None)
 
 
-def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
+def parsed(data: bytes) -> ast.Module | None:
+    """None for what is no Python of ours: the interpreter that runs it is asked."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        return None  # SystemError is what Python 3.11 makes of a tree too deep for the stack that is left
+
+
+def _follow(source: Source, name: str, folder: Path | None) -> Reading:
     sure: dict[str, str] = {}
     maybe: dict[str, str] = {}
     tensorboard: bool | None = None
     digest = hashlib.sha256()
     waiting = [(name, source, True)]
     seen: dict[Path, bool] = {}
+    sources: dict[Path, Source] = {}
     while waiting and len(seen) < _FILES:
-        shown, text, certain = waiting.pop(0)
-        digest.update(shown.encode() + b"\0" + hashlib.sha256(text).digest())
-        tree = _parse(text)
+        shown, file, certain = waiting.pop(0)
+        digest.update(shown.encode() + b"\0" + hashlib.sha256(file.data).digest())
+        tree = file.tree
         if tree is None:
             continue
-        certain = certain and not any(word in text.decode(errors="replace") for word in _MOVES)
+        certain = certain and not any(word in file.data.decode(errors="replace") for word in _MOVES)
         for found in _imports(tree.body, sure=certain, main=not seen):
             own = _own(found.module, folder)
             for path in own:
                 if path in seen:
                     seen[path] = seen[path] or found.sure
                 elif (beside := _read(path)) is not None:
-                    seen[path] = found.sure
+                    seen[path], sources[path] = found.sure, beside
                     waiting.append((str(path.relative_to(folder)) if folder else path.name, beside, found.sure))
             if not own:
                 (sure if found.sure else maybe).setdefault(found.module.partition(".")[0], shown)
@@ -85,24 +110,14 @@ def _follow(source: bytes, name: str, folder: Path | None) -> Reading:
         maybe={name: where for name, where in maybe.items() if name not in sure},
         tensorboard=tensorboard,
         digest=digest.hexdigest()[:16],
-        files=tuple(path for path, certain in seen.items() if certain),
-        perhaps=tuple(path for path, certain in seen.items() if not certain),
+        files=tuple(sources[path] for path, certain in seen.items() if certain),
+        perhaps=tuple(sources[path] for path, certain in seen.items() if not certain),
     )
 
 
-def _parse(text: bytes) -> ast.Module | None:
-    """None for what is no Python of ours: the interpreter that runs it is asked."""
+def _read(path: Path) -> Source | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes() if path.stat().st_size <= _BYTES else None
+        return Source(path, path.read_bytes()) if path.stat().st_size <= _BYTES else None
     except OSError:
         return None
 

@@ -39,7 +39,8 @@ def _look(program: Program, path: str, answer: Answer) -> None:
         answer.fault("program-found", f"the script {script} cannot be read: {wrong.strerror}")
         return
     modules = [*reading.sure, *reading.maybe] if reading else []
-    installed = ask(path, program, [*modules, "tensorboard"], reading.files if reading else ())
+    files = [file.path for file in reading.files] if reading else []
+    installed = ask(path, program, [*modules, "tensorboard"], files)
     if isinstance(installed, str):
         answer.fault("program-found", installed)
         return

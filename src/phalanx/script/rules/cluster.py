@@ -179,7 +179,7 @@ def _flags(program: Program) -> Iterator[Hit]:
 
 def _chief(program: Program) -> Iterator[Hit]:
     """A test for `chief` or `master` alone, where nothing asks for worker 0 too."""
-    if program.roles is not None and (program.roles.chief or program.roles.training < 2):  # noqa: PLR2004 - alone
+    if program.alone or (program.roles is not None and program.roles.chief):
         return
     if program.strategy != "mwms" or _asks_for_first(program):
         return
@@ -214,7 +214,7 @@ def _asks_for_first(program: Program) -> bool:
                     return True
                 case ast.Compare(comparators=[ast.Constant(value=None)]):
                     return True
-    return bool({"is_chief", "should_save", "should_checkpoint"} & program.words & _attributes(program))
+    return bool({"is_chief", "should_save", "should_checkpoint"} & _attributes(program))
 
 
 def _attributes(program: Program) -> frozenset[str]:

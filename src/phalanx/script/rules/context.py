@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.script.module import Module
-from phalanx.script.program import STRATEGIES, STRATEGY_WORDS, Program
+from phalanx.script.program import MODELS, STRATEGIES, STRATEGY_WORDS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.walk import Step
 from phalanx.tfconfig.finding import Severity
@@ -117,7 +117,6 @@ OF_KERAS = frozenset(
         *("metrics.CategoricalAccuracy", "metrics.BinaryAccuracy", "layers.TextVectorization", "layers.StringLookup"),
     }
 )
-_EMPTY_MODELS = ("Sequential", "Model", "models.Sequential", "models.Model")
 _INPUTS = ("Input", "layers.Input", "layers.InputLayer")
 #: With these in a program, operations may go into a graph that has no context.
 _GRAPHS = frozenset({"Graph", "disable_eager_execution", "disable_v2_behavior", "init_scope"})
@@ -157,7 +156,7 @@ def creates(program: Program, step: Step) -> bool:
         return True
     if keras.name.startswith("applications."):
         return keras.name.count(".") == 1
-    if keras.name in _EMPTY_MODELS:
+    if keras.name in MODELS:
         return keras.generation < 3 or _has_input(program, step.module, step.node)  # noqa: PLR2004 - Keras 3
     return False
 
@@ -180,14 +179,14 @@ def _written(step: Step) -> str:
 
 def _none(program: Program) -> Iterator[Hit]:
     """Every word that could hint at a strategy, or at another way of training together, takes the rule back."""
-    if program.roles is not None and program.roles.training < 2:  # noqa: PLR2004 - one trains alone anyway
+    if program.alone:
         return
     others = {"horovod", "hvd", "estimator", "Estimator", "TPUStrategy", "DTensor", "dtensor", "multi_gpu_model"}
     reads = {"TF_CONFIG", "PHALANX_TASK", "RANK", "WORLD_SIZE"}
     if program.words & (STRATEGY_WORDS | others) or any(map(program.says, reads)) or not program.closed:
         return
-    for module, call, _ in program.fits():
-        if any(step.node is call for step in program.steps):
+    for module, call, _ in program.fits:
+        if program.happens(call):
             yield Hit(module, call)
             return
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from phalanx.script.module import Module
+from phalanx.script.module import Module, argument
 from phalanx.script.program import Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
@@ -69,7 +69,7 @@ def _is_file(name: object) -> bool:
 
 def _distributed(program: Program) -> Iterator[_Source]:
     """The sources of what a strategy divides among workers: of fit, and of experimental_distribute_dataset."""
-    given = [(module, _data(call)) for module, call, _ in program.fits()]
+    given = [(module, argument(call, 0, "x")) for module, call, _ in program.fits]
     given += [
         (module, node.args[0])
         for module in program.modules
@@ -82,10 +82,6 @@ def _distributed(program: Program) -> Iterator[_Source]:
     for module, data in given:
         if (source := _source(program, module, data)) is not None:
             yield source
-
-
-def _data(fit: ast.Call) -> ast.expr | None:
-    return fit.args[0] if fit.args else next((word.value for word in fit.keywords if word.arg == "x"), None)
 
 
 def _source(program: Program, module: Module, node: ast.expr | None, depth: int = 0) -> _Source | None:
@@ -109,11 +105,11 @@ def _source(program: Program, module: Module, node: ast.expr | None, depth: int 
 def _uneven(program: Program) -> Iterator[Hit]:
     if program.strategy != "mwms" or program.roles is None or program.words & _DIVIDES_BY_HAND:
         return
-    workers = program.roles.training
-    if workers < 2 or "num_replicas_in_sync" in program.words:  # noqa: PLR2004 - one trains alone
+    if program.alone or "num_replicas_in_sync" in program.words:
         return
-    for module, fit, _ in program.fits():
-        at: ast.expr | None = _data(fit)
+    workers = program.roles.training
+    for module, fit, _ in program.fits:
+        at = argument(fit, 0, "x")
         for _ in range(_DEEP):
             if isinstance(at, ast.Name):
                 at = program.values(module).assigned(at)
@@ -130,7 +126,7 @@ def _uneven(program: Program) -> Iterator[Hit]:
 
 def _runs_out(program: Program) -> Iterator[Hit]:
     """Steps that are one pass over the data, and several epochs: tf_keras goes on in the same pass."""
-    for module, call, generation in program.fits():
+    for module, call, generation in program.fits:
         words = {word.arg: word.value for word in call.keywords}
         epochs = program.value(module, words.get("epochs"))
         steps = words.get("steps_per_epoch")
@@ -140,7 +136,7 @@ def _runs_out(program: Program) -> Iterator[Hit]:
             continue
         if not (isinstance(steps, ast.BinOp) and isinstance(steps.op, ast.FloorDiv)):
             continue
-        source = _source(program, module, _data(call))
+        source = _source(program, module, argument(call, 0, "x"))
         if source is not None and source.name in _SOURCES and "batch" in source.methods and source.methods <= _KNOWN:
             yield Hit(module, call, f"the data ends after one of {epochs} epochs: no repeat()")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.script.module import Module
-from phalanx.script.program import Program
+from phalanx.script.module import Module, argument
+from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.rules.tensorflow1 import names, once
 from phalanx.script.values import UNKNOWN
@@ -70,23 +70,22 @@ def _methods(program: Program, *wanted: str) -> Iterator[tuple[Module, ast.Call,
 
 
 def _is_model(name: str) -> bool:
-    return name in ("Sequential", "Model", "models.Sequential", "models.Model") or name.startswith("applications.")
+    return name in MODELS or name.startswith("applications.")
 
 
-def _path(program: Program, module: Module, call: ast.Call, *keywords: str) -> object:
+def _path(program: Program, module: Module, call: ast.Call) -> object:
     """The path a call is given, as text; UNKNOWN where it is not read."""
-    given = call.args[0] if call.args else next((it.value for it in call.keywords if it.arg in keywords), None)
-    value = program.value(module, given)
+    value = program.value(module, argument(call, 0, "filepath"))
     return value if isinstance(value, str) else UNKNOWN
 
 
 def _save_weights(program: Program) -> Iterator[Hit]:
     for module, call, name in _methods(program, "save_weights"):
-        path = _path(program, module, call, "filepath")
+        path = _path(program, module, call)
         if _is_model(name) and isinstance(path, str) and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'save_weights("{path}") does not end in .weights.h5')
     for module, call, save_weights_only in _checkpoints(program):
-        path = _path(program, module, call, "filepath")
+        path = _path(program, module, call)
         if save_weights_only is True and isinstance(path, str) and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'ModelCheckpoint("{path}", save_weights_only=True) does not end in .weights.h5')
 
@@ -101,11 +100,11 @@ def _checkpoints(program: Program) -> Iterator[tuple[Module, ast.Call, object]]:
 
 def _save_path(program: Program) -> Iterator[Hit]:
     for module, call, name in _methods(program, "save"):
-        path = _path(program, module, call, "filepath")
+        path = _path(program, module, call)
         if _is_model(name) and isinstance(path, str) and not path.endswith((".keras", ".h5", ".hdf5")):
             yield Hit(module, call, f'save("{path}") says neither .keras nor .h5')
     for module, call, save_weights_only in _checkpoints(program):
-        path = _path(program, module, call, "filepath")
+        path = _path(program, module, call)
         if save_weights_only is False and isinstance(path, str) and not path.endswith((".keras", ".h5")):
             yield Hit(module, call, f'ModelCheckpoint("{path}") does not end in .keras')
 
@@ -161,7 +160,7 @@ def _optimizer_words(program: Program) -> Iterator[Hit]:
 
 
 def _fit_words(program: Program) -> Iterator[Hit]:
-    for module, call, generation in program.fits():
+    for module, call, generation in program.fits:
         gone = {"workers", "use_multiprocessing", "max_queue_size"} & {word.arg for word in call.keywords}
         if generation == _THREE and gone:
             yield Hit(module, call, f"fit({min(gone)}=…) is refused by Keras 3")
@@ -170,19 +169,18 @@ def _fit_words(program: Program) -> Iterator[Hit]:
 def _ps_fit(program: Program) -> Iterator[Hit]:
     if program.strategy != "ps":
         return
-    for module, call, generation in program.fits():
-        if generation == _THREE and any(step.node is call for step in program.steps):
+    for module, call, generation in program.fits:
+        if generation == _THREE and program.happens(call):
             yield Hit(module, call, severity=program.unless_sure("ps"))
 
 
 def _mwms_fit(program: Program) -> Iterator[Hit]:
-    alone = program.roles is not None and program.roles.training < 2  # noqa: PLR2004 - the branches are not taken
-    if program.strategy != "mwms" or program.keras is None or alone or not program.strategies:
+    if program.strategy != "mwms" or program.keras is None or program.alone or not program.strategies:
         return
     if not _FIT_FAILS[0] <= program.keras[:2] <= _FIT_FAILS[1] or program.words & {"_maybe_symbolic_build"}:
         return
-    for module, call, generation in program.fits():
-        if generation == _THREE and any(step.node is call for step in program.steps):
+    for module, call, generation in program.fits:
+        if generation == _THREE and program.happens(call):
             yield Hit(module, call, severity=program.unless_sure("mwms"))
             return
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.script.module import Module
-from phalanx.script.program import Program
+from phalanx.script.module import Module, argument
+from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
 
 _WRITERS = ("callbacks.ModelCheckpoint", "callbacks.BackupAndRestore")
 _MANAGER = "tensorflow.train.CheckpointManager"
-_MODELS = ("Sequential", "Model", "models.Sequential", "models.Model")
 
 #: New at each start.
 _NEW = (
@@ -25,7 +24,7 @@ _OWN = ("os.getpid", "socket.gethostname", "platform.node", "os.uname")
 
 
 def _shared(program: Program) -> Iterator[Hit]:
-    if program.strategy != "mwms" or (program.roles is not None and program.roles.training < 2):  # noqa: PLR2004 - alone
+    if program.strategy != "mwms" or program.alone:
         return
     if not any(not step.guards for step in program.strategies):
         return
@@ -40,9 +39,7 @@ def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | Non
     for call in program.calls:
         keras = program.keras_name(call.name)
         if call.name == _MANAGER:
-            words = {word.arg: word.value for word in call.node.keywords}
-            given = call.node.args[1] if len(call.node.args) > 1 else words.get("directory")
-            yield call.module, call.node, given, "checkpoints"
+            yield call.module, call.node, argument(call.node, 1, "directory"), "checkpoints"
         elif keras is not None and keras.generation >= 3 and keras.name in _WRITERS:  # noqa: PLR2004 - Keras 3
             yield call.module, call.node, _first(call.node), "checkpoints"
     for module in program.modules:
@@ -53,23 +50,21 @@ def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | Non
                 and node.func.attr in ("save", "export")
             ):
                 made = program.keras_name(program.maker(module, node.func.value) or "")
-                if made is not None and made.name in _MODELS:
+                if made is not None and made.name in MODELS:
                     yield module, node, _first(node), "its model"
 
 
 def _first(call: ast.Call) -> ast.expr | None:
-    names = ("filepath", "backup_dir", "directory")
-    return call.args[0] if call.args else next((it.value for it in call.keywords if it.arg in names), None)
+    return argument(call, 0, "filepath", "backup_dir", "directory")
 
 
 def _lost(program: Program) -> Iterator[Hit]:
     for call in program.calls:
         keras = program.keras_name(call.name)
-        words = {word.arg: word.value for word in call.node.keywords}
         if call.name == _MANAGER:
-            given = call.node.args[1] if len(call.node.args) > 1 else words.get("directory")
+            given = argument(call.node, 1, "directory")
         elif keras is not None and keras.name == "callbacks.BackupAndRestore":
-            given = call.node.args[0] if call.node.args else words.get("backup_dir")
+            given = argument(call.node, 0, "backup_dir")
         else:
             continue
         name = _made_of(program, call.module, given)
