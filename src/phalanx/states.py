@@ -11,7 +11,7 @@ from phalanx import events as ev
 from phalanx.hoststate import HostState
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
-from phalanx.taskstate import TaskPhase, TaskState, fold_task, next_attempt, total_steps
+from phalanx.taskstate import TaskPhase, TaskState, fold_task, judged, next_attempt, total_steps
 
 
 class RunPhase(enum.Enum):
@@ -265,7 +265,7 @@ def _task(state: RunState, event: ev.TaskEvent) -> RunState:
     task = state.tasks.get(event.task)
     if task is None or event.generation != state.generation:
         return state
-    changed = _judged(fold_task(task, event), state.culprit)
+    changed = judged(fold_task(task, event), state.culprit)
     if changed is not task:
         state, changed = _progress(state, changed, event)
     state = dataclasses.replace(state, tasks={**state.tasks, task.id: changed})
@@ -293,20 +293,8 @@ def _progress(state: RunState, task: TaskState, event: ev.TaskEvent) -> tuple[Ru
 
 
 def _culprit(state: RunState, event: ev.CulpritNamed) -> RunState:
-    tasks = {name: _judged(task, event) for name, task in state.tasks.items()}
+    tasks = {name: judged(task, event) for name, task in state.tasks.items()}
     return dataclasses.replace(state, culprit=event, tasks=tasks)
-
-
-def _judged(task: TaskState, culprit: ev.CulpritNamed | None) -> TaskState:
-    """Its phase by the part it has in the failure, whether it ended before somebody was named or after."""
-    if culprit is None or task.phase not in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM):
-        return task
-    phase = task.phase
-    if task.id == culprit.task or task.id in culprit.alike:
-        phase = TaskPhase.FAILED
-    elif task.id in culprit.victims:
-        phase = TaskPhase.VICTIM
-    return task if phase is task.phase else dataclasses.replace(task, phase=phase)
 
 
 def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:

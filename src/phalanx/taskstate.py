@@ -136,6 +136,18 @@ def fold_task(task: TaskState, event: ev.TaskEvent) -> TaskState:  # noqa: C901,
     return task
 
 
+def judged(task: TaskState, culprit: ev.CulpritNamed | None) -> TaskState:
+    """Its phase by the part it has in the failure, whether it ended before somebody was named or after."""
+    if culprit is None or task.phase not in (TaskPhase.FAILED, TaskPhase.ENDED, TaskPhase.VICTIM):
+        return task
+    phase = task.phase
+    if task.id == culprit.task or task.id in culprit.alike:
+        phase = TaskPhase.FAILED
+    elif task.id in culprit.victims:
+        phase = TaskPhase.VICTIM
+    return task if phase is task.phase else dataclasses.replace(task, phase=phase)
+
+
 def _awake(task: TaskState) -> TaskState:
     return dataclasses.replace(task, frozen=None, quiet=None, stalled=None)
 
