@@ -16,6 +16,7 @@ from phalanx.agent.disk import Disk
 from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
 from phalanx.agent.logs import Logs
+from phalanx.agent.pins import Pins
 from phalanx.agent.pool import Pool
 from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
@@ -50,6 +51,7 @@ class Tasks:
         pool: Callable[[Callable[[ev.Event], None]], Pool],
         ports_after: Callable[[int], tuple[int, ...]],
         preflight: Preflight,
+        pins: Pins,
     ) -> None:
         """`pool` makes the standbys of this host, told where to say what becomes of them.
 
@@ -57,7 +59,7 @@ class Tasks:
 
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
         """
-        self._ports_after, self._preflight = ports_after, preflight
+        self._ports_after, self._preflight, self._pins = ports_after, preflight, pins
         self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
         self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
@@ -132,6 +134,8 @@ class Tasks:
 
     def _prepare(self, order: Order) -> None:
         self._end_older(order.generation)
+        if refused := self._pins.prepare(order.tasks, whole=not any(task.attempt > 1 for task in order.tasks)):
+            self._said.say(ev.Noted(time=time.time(), message=refused, host=self._host))
         head, self._cwd = unpack(order.head), order.cwd
         self._watch.patience = order.patience
         for task in order.tasks:
@@ -229,8 +233,9 @@ class Tasks:
     def _start_now(self, running: Running, now: float) -> None:
         if running.standby is not None and running.child is not None and running.child.alive:
             self._reaper.mark(running.child, self._identity(running))
-            running.standby.go(running.news, unset=running.gone)
             running.pid = running.child.pid
+            self._pins.bind(running.pid, running.task)
+            running.standby.go(running.news, unset=running.gone)
             self._is_running(running, now, standby=True)
             return
         self._exec(running)
@@ -243,7 +248,7 @@ class Tasks:
         running.life, riding = ride_along(task.argv, environ, self._cwd, self._boot)
         files = running.life.fds if running.life is not None else {}
         name = f"{task.id}/g{running.generation}.a{task.attempt}"
-        spec, out, err = piped(name, task.argv, {**environ, **riding}, self._cwd, files)
+        spec, out, err = piped(name, task.argv, {**environ, **riding}, self._cwd, files, cpus=self._pins.of(task))
         running.child = self._reaper.spawn(spec)
         if running.life is not None:
             running.life.started()
@@ -307,6 +312,8 @@ class Tasks:
             case Started() if running.standby is None:
                 running.pid = event.pid
                 self._is_running(running, event.time, standby=False)
+            case Started() if running.started.is_set():  # a standby that had its identity before we knew its pid
+                self._pins.bind(event.pid, running.task)
             case FailedToStart():
                 running.ended.set()
                 self._tell(running, ev.TaskNotStarted, time.time(), message=event.message)

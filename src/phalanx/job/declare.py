@@ -66,7 +66,7 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
         interpreter=_interpreter(job, environ=environ, cwd=here),
         environ=environ,
         machine=socket.gethostname().partition(".")[0] or "localhost",
-        gpus=facts.gpu_count(),
+        has=facts.this_machine(environ),
     )
     named_by_script = _strategy_of_script(job, outline)
     outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))

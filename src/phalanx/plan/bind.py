@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from phalanx.errors import PlaceError
 from phalanx.names import TaskId, join_host_port
+from phalanx.plan.cores import core_shares
+from phalanx.plan.gpus import gpu_shares
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
-from phalanx.plan.placement import gpu_shares, place
+from phalanx.plan.placement import place
 from phalanx.plan.plan import Plan, PlannedTask
+from phalanx.plan.threads import QUEUES, thread_settings
 from phalanx.tfconfig.bodies import Bodies
 from phalanx.tfconfig.model import Cluster
 
@@ -26,6 +29,8 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
     cluster = _cluster(outline, addresses)
     bodies = Bodies(cluster, strategy=outline.strategy.value) if cluster else None
     gpus = gpu_shares(outline, placed)
+    cpus, unpinned = core_shares(outline, placed, gpus.places)
+    threads = thread_settings(outline, placed)
     extra = _proxy_exception(outline, hosts)
     tasks = []
     for task in outline.tasks():
@@ -39,8 +44,9 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
                 host=host.id,
                 argv=tuple(fill(word, words) for word in role.command),
                 env=extra
-                | _served(addresses.get(task))
-                | _visible(gpus.get(task))
+                | _served(outline, addresses.get(task))
+                | threads[task]
+                | gpus.env(outline, task, host)
                 | {
                     "PYTHONUNBUFFERED": "1",  # a pipe is block-buffered, and kill -9 would lose the last lines
                     "PHALANX_RUN": run,
@@ -54,6 +60,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
                 rank=cluster.rank(task) if cluster else None,
                 tail=body.tail if body else None,
                 head=body.head if body and bodies and body.head != bodies.head else None,
+                cpus=cpus.get(task, ()),
             ),
         )
     return Plan(
@@ -64,6 +71,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
         tasks=tuple(tasks),
         cluster=cluster,
         head=bodies.head if bodies else "",
+        unpinned=unpinned,
     )
 
 
@@ -105,13 +113,11 @@ def _cluster(outline: Outline, addresses: Mapping[TaskId, str]) -> Cluster | Non
     return Cluster.dense(jobs)
 
 
-def _served(address: str | None) -> dict[str, str]:
+def _served(outline: Outline, address: str | None) -> dict[str, str]:
+    if not address:
+        return {}
     # The agent holds the port; TensorFlow may share it only when told so (facts §13).
-    return {"TF_GRPC_REUSE_PORT": "1"} if address else {}
-
-
-def _visible(gpus: tuple[int, ...] | None) -> dict[str, str]:
-    return {} if gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)) or "-1"}
+    return {"TF_GRPC_REUSE_PORT": "1"} | ({QUEUES: "1"} if outline.sharing.queues else {})
 
 
 def _proxy_exception(outline: Outline, hosts: Sequence[Host]) -> dict[str, str]:
