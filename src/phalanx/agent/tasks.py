@@ -85,7 +85,7 @@ class Tasks:
             await asyncio.sleep(GLANCE)
             match sentry.look():
                 case Roused(message):
-                    self._said.say(ev.Noted(time=time.time(), message=message, host=self._host))
+                    self._note(message)
                 case Spent(reason):
                     self._give_up(time.time(), reason)
                     self._reaper.destroy()
@@ -127,6 +127,7 @@ class Tasks:
         self._preflight.end(keep=False)
         self._pool.close()
         self._watch.close()
+        self._pins.close()
         self._reaper.close()
         self._logs.close()
 
@@ -135,7 +136,7 @@ class Tasks:
     def _prepare(self, order: Order) -> None:
         self._end_older(order.generation)
         if refused := self._pins.prepare(order.tasks, whole=not any(task.attempt > 1 for task in order.tasks)):
-            self._said.say(ev.Noted(time=time.time(), message=refused, host=self._host))
+            self._note(refused)
         head, self._cwd = unpack(order.head), order.cwd
         self._watch.patience = order.patience
         for task in order.tasks:
@@ -261,6 +262,7 @@ class Tasks:
         running.started.set()
         self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
         self._progress.follow(running)
+        self._pins.follow(running, self._note)
         self._watch.add(running)
         self._listeners.add(running)
 
@@ -355,6 +357,9 @@ class Tasks:
 
     def _say(self, event: ev.Event) -> None:
         self._said.say(event)
+
+    def _note(self, message: str) -> None:
+        self._say(ev.Noted(time=time.time(), message=message, host=self._host))
 
     def _give_up(self, when: float, reason: str) -> None:
         """This host cannot go on: the lead hears why, and this agent leaves."""
