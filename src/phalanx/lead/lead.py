@@ -365,6 +365,7 @@ class Lead:
         self._send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
+        self._records.measured(message, self._clock())
         if mailbox.is_prepared(message.prepared, message.next_ports):
             self._changed.set()
 
