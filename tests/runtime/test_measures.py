@@ -68,8 +68,7 @@ def test_the_loss_of_a_custom_loop_is_what_its_training_function_has_returned(lo
 def test_a_straggler_of_20_ms_is_the_one_with_the_least_time_in_collectives(loops):
     """The finder of facts §11; R70."""
     waits, straggles = (loops[0][f"worker:{n}"].sign.collective for n in range(2))
-    assert waits > 0.02 * 40 / 2  # the other waits for it at each step
-    assert straggles < waits / 2
+    assert waits > straggles + 0.02 * 40 / 2  # both wait for this machine at times; one for the other at each step
 
 
 FIT = """
