@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from phalanx.errors import PlaceError
+from phalanx.names import TaskId
 from phalanx.records.samples import head, read_samples, thinned, to_line
 from phalanx.records.writer import FencedError, write_atomic
 from phalanx.sample import LinkSample, TaskSample
@@ -119,14 +120,16 @@ class Sieve:
     def __init__(self) -> None:
         """Nothing has passed."""
         self._passed: dict[tuple[object, ...], float] = {}
+        self._tasks: set[TaskId] = set()
 
     def through(self, samples: Iterable[TaskSample], *, last: bool) -> list[TaskSample]:
         """Those that are. `last`: they are the last ones of their attempts, and told more than once perhaps."""
-        least = max(EVERY, len(self._passed) / RATE)
         found = []
         for sample in samples:
             key = (sample.task, sample.generation, sample.attempt)
             before = self._passed.get(key)
+            self._tasks.add(sample.task)
+            least = max(EVERY, len(self._tasks) / RATE)
             if before is None or sample.at - before >= least or (last and sample.at > before):
                 self._passed[key] = sample.at
                 found.append(sample)
