@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from phalanx import events as ev
 from phalanx.agent.life import Life
-from phalanx.agent.running import Running
+from phalanx.agent.running import Raised, Running
 from phalanx.protocol.messages import Steps
 
 #: Seconds between two words about steps of one attempt, while there are more: each is an event, a request and a line
@@ -90,6 +90,9 @@ class Progress:
                 self._tell(running, ev.CheckpointSaved, now, path=str(fact["path"]), step=int(fact["step"]))
             case "restored":
                 self._tell(running, ev.CheckpointRestored, now, path=str(fact["path"]))
+            case "raised":
+                text = life.text(int(fact["bytes"]))
+                running.raised = Raised(said=str(fact["said"]), where=str(fact["where"]), text=text)
             case "stopping":
                 self._tell_stopping(running, fact, now)
             case "finished":

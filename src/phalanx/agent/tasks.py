@@ -333,6 +333,7 @@ class Tasks:
             oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
             **running.last_words(),
+            **(self._logs.raised(running) if event.code else {}),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )

@@ -177,6 +177,11 @@ class Health(_Part):
         "least ten times the longest gap between two steps before; tracing, validation and saving do not count. "
         "Default 10m.",
     )
+    heartbeat: Duration = Field(
+        default=5.0,
+        description="How long TensorFlow's own heartbeats may stay away before MultiWorkerMirroredStrategy gives a "
+        "peer up, in seconds or as 5s; 0 leaves its ten seconds. Default 5s.",
+    )
     finish: Duration = Field(
         default=600.0,
         description="Once one task has ended well, how long the others may go on, in seconds or as 10m. Default 10m.",

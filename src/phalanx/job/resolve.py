@@ -146,6 +146,7 @@ def _policies(job: Job) -> Policies:
             silence=job.health.silence,
             hang=job.health.hang,
             finish=job.health.finish,
+            heartbeat=job.health.heartbeat,
             evaluator=job.health.evaluator,
         ),
         grace=Grace(stop=job.grace.stop, failure=job.grace.failure),

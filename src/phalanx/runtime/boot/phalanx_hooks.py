@@ -19,17 +19,21 @@ _IMPORTLIB = "<frozen importlib._bootstrap_external>"  # Python leaves its frame
 _EAGERLY = object()  # stands for a loop that takes gradients outside any tf.function
 _SCHEDULED = object()  # for the closures that a ParameterServer coordinator hands out
 
+#: Arguments of `configure_coordination_service` after the service's type, and before the limit of its heartbeats.
+_BEFORE_HEARTBEAT = 4
+
 #: The exit code of a program that was asked to end and has saved (128 + SIGTERM).
 LEFT = 143
 
 
-def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
-    """Put the parts together: the two modules are phalanx_steps and phalanx_stop, which nothing can import later."""
+def ride(line: "Line", life: "Any", steps_module: "Any", stop_module: "Any", error: "Any") -> None:
+    """Put the parts together: the modules of this folder, which nothing can import later."""
     steps = steps_module.Steps(line)
     stop = stop_module.Stop(line, steps, absolute)
     steps.on_first = stop.arm
 
     def on_end() -> None:
+        error.tell(line, life.quoted)
         line.finish()
         stop.finish()
 
@@ -39,6 +43,7 @@ def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
 def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> None:
     """Hook what is loaded, and the rest when it is. `on_end` is called when the main thread is done."""
     hooks: "dict[str, Callable[[Any], None]]" = {
+        "tensorflow.python.eager.context": _heartbeats,
         "threading": lambda module: _end(module, on_end),
         "tensorflow.python.eager.polymorphic_function.polymorphic_function": lambda module: _calls(module, steps),
         "tensorflow.python.eager.polymorphic_function.tracing_compilation": lambda module: _traces(module, steps),
@@ -186,6 +191,23 @@ def _schedules(module: "Any", steps: "Steps") -> None:
 
     disguise(schedule, original)
     module.ClusterCoordinator.schedule = schedule
+
+
+# Heartbeats ----------------------------------------------------------------------------------------------------------
+
+
+def _heartbeats(module: "Any") -> None:
+    """TensorFlow gives a silent peer ten seconds; only an argument shortens them, and nobody passes it (facts §3)."""
+    original = module.Context.configure_coordination_service
+
+    def configure_coordination_service(self: "Any", service_type: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        limit = os.environ.get("PHALANX_HEARTBEAT", "")
+        if limit.isdigit() and len(args) < _BEFORE_HEARTBEAT:
+            kwargs.setdefault("heartbeat_timeout_in_ms", int(limit))
+        return original(self, service_type, *args, **kwargs)
+
+    disguise(configure_coordination_service, original)
+    module.Context.configure_coordination_service = configure_coordination_service
 
 
 # Checkpoints ---------------------------------------------------------------------------------------------------------
