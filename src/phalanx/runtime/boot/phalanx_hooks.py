@@ -23,8 +23,8 @@ _SCHEDULED = object()  # for the closures that a ParameterServer coordinator han
 LEFT = 143
 
 
-def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
-    """Put the parts together: the two modules are phalanx_steps and phalanx_stop, which nothing can import later."""
+def ride(line: "Line", steps_module: "Any", stop_module: "Any", keras3_module: "Any", files_module: "Any") -> None:
+    """Put the parts together: the modules are phalanx_steps and its like, which nothing can import later."""
     steps = steps_module.Steps(line)
     stop = stop_module.Stop(line, steps, absolute)
     steps.on_first = stop.arm
@@ -33,11 +33,23 @@ def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
         line.finish()
         stop.finish()
 
-    install(steps, steps_module.Deeds(steps, absolute), on_end)
+    notes = keras3_module.Notes(line)
+    files = files_module.Files(notes, keras3_module, disguise)
+    mends = {
+        "keras.src.backend.tensorflow.trainer": keras3_module.Mend(notes, disguise).take,
+        "keras.src.callbacks.callback_list": files.callbacks,
+        "keras.src.saving.saving_api": files.saving,
+    }
+    install(steps, steps_module.Deeds(steps, absolute), on_end, mends)
 
 
-def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> None:
-    """Hook what is loaded, and the rest when it is. `on_end` is called when the main thread is done."""
+def install(
+    steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]", mends: "dict[str, Callable[[Any], None]]"
+) -> None:
+    """Hook what is loaded, and the rest when it is. `on_end` is called when the main thread is done.
+
+    `mends`: what else is done to a module, by its name.
+    """
     hooks: "dict[str, Callable[[Any], None]]" = {
         "threading": lambda module: _end(module, on_end),
         "tensorflow.python.eager.polymorphic_function.polymorphic_function": lambda module: _calls(module, steps),
@@ -51,6 +63,7 @@ def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> Non
         "keras.src.models.model": lambda module: _models(module, deeds),
         "tf_keras.src.engine.training": lambda module: _models(module, deeds),
         "keras.src.callbacks.backup_and_restore": lambda module: _backups(module, deeds),
+        **mends,
     }
 
     def take(name: str, module: "Any") -> None:

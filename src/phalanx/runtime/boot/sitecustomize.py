@@ -44,16 +44,18 @@ def _attach(files: "bytes | None") -> None:
     if files is None:
         return
     try:
+        import phalanx_files  # type: ignore[import-not-found]  # as below
         import phalanx_hooks  # type: ignore[import-not-found]  # as below
+        import phalanx_keras3  # type: ignore[import-not-found]  # as below
         import phalanx_life  # type: ignore[import-not-found]  # as below
         import phalanx_steps  # type: ignore[import-not-found]  # as below
         import phalanx_stop  # type: ignore[import-not-found]  # as below
 
-        for name in ("phalanx_hooks", "phalanx_life", "phalanx_steps", "phalanx_stop"):
-            del sys.modules[name]
+        for name in ("files", "hooks", "keras3", "life", "steps", "stop"):
+            del sys.modules["phalanx_" + name]
         line = phalanx_life.attach(files)
         if line is not None:
-            phalanx_hooks.ride(line, phalanx_steps, phalanx_stop)
+            phalanx_hooks.ride(line, phalanx_steps, phalanx_stop, phalanx_keras3, phalanx_files)
     except Exception:  # noqa: BLE001 - see above
         return
 
