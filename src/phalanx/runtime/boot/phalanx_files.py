@@ -76,7 +76,13 @@ class Files:
         try:
             path = os.path.realpath(os.fspath(filepath))
             end = next((end for end in _ENDS if path.endswith(end)), None)
-            if not isinstance(path, str) or "://" in os.fspath(filepath) or end is None or args or "max_shard_size" in kwargs:
+            if (
+                not isinstance(path, str)
+                or "://" in os.fspath(filepath)
+                or end is None
+                or args
+                or "max_shard_size" in kwargs
+            ):
                 return None
             folder, name = os.path.split(path)
             if os.path.isdir(path) or not os.access(folder, os.W_OK) or (not overwrite and os.path.lexists(path)):
@@ -158,7 +164,9 @@ class Files:
             return {}
         if said:
             names = " and ".join(sorted({kind for kind, _ in mine}))
-            message = f"{names} of Keras 3: {os.environ.get('PHALANX_TASK', 'the first worker')} writes where the script says"
+            message = (
+                f"{names} of Keras 3: {os.environ.get('PHALANX_TASK', 'the first worker')} writes where the script says"
+            )
             self._notes.say(strategy, f"{message}, others into their task's folder, and all restore its copy")
         return said
 
