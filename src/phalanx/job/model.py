@@ -336,8 +336,9 @@ class Job(_Part):
     )
     keras: Literal["auto", "legacy", "off"] = Field(
         default="auto",
-        description="auto, legacy or off: what makes Keras 3's fit work with several workers. Default auto: it is mended "
-        "in memory where it fails; legacy trains with tf_keras (TF_USE_LEGACY_KERAS=1); off leaves Keras as it is.",
+        description="auto, legacy or off: what makes Keras 3's fit work with several workers. Default auto: it is "
+        "mended in memory where it fails; legacy trains with tf_keras (TF_USE_LEGACY_KERAS=1); off leaves Keras as it "
+        "is.",
     )
     runtime: Switch = Field(
         default=True,

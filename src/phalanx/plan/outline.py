@@ -93,7 +93,7 @@ class Outline:
     network: str = "auto"
     #: False runs the command exactly as written: nothing of ours inside the process.
     runtime: bool = True
-    #: `auto` mends Keras 3 in memory where it fails, `legacy` takes tf_keras, `off` leaves it. Without runtime never auto.
+    #: `auto` mends Keras 3 in memory where it fails, `legacy` takes tf_keras, `off` leaves it; off without runtime.
     keras: str = "auto"
     #: Gives a one-task job a TF_CONFIG too (R26, R27).
     force_tf_config: bool = False

@@ -11,6 +11,7 @@ HDF5 refuses the second with BlockingIOError), and remove the same folder of bac
 """
 
 import os
+import sys
 
 TYPE_CHECKING = False  # as in phalanx_standby
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Files:
         original, files = getattr(module, name), self
 
         def save(model: "Any", filepath: "Any", overwrite: bool = True, *args: "Any", **kwargs: "Any") -> "Any":  # noqa: FBT001, FBT002 - as Keras's
-            place = files._place(model, filepath, overwrite, args, kwargs)  # noqa: SLF001 - our own
+            place = files._place(model, filepath, overwrite, args, kwargs)
             if place is None:
                 return original(model, filepath, overwrite, *args, **kwargs)
             path, beside = place
@@ -76,13 +77,8 @@ class Files:
         try:
             path = os.path.realpath(os.fspath(filepath))
             end = next((end for end in _ENDS if path.endswith(end)), None)
-            if (
-                not isinstance(path, str)
-                or "://" in os.fspath(filepath)
-                or end is None
-                or args
-                or "max_shard_size" in kwargs
-            ):
+            parts = args or kwargs.get("max_shard_size") is not None or kwargs.get("zipped") is False
+            if "://" in os.fspath(filepath) or end is None or parts:
                 return None
             folder, name = os.path.split(path)
             if os.path.isdir(path) or not os.access(folder, os.W_OK) or (not overwrite and os.path.lexists(path)):
@@ -101,7 +97,7 @@ class Files:
         original, files = module.CallbackList.on_train_begin, self
 
         def on_train_begin(self: "Any", logs: "Any" = None) -> "Any":
-            moved = files._share(self)  # noqa: SLF001 - our own
+            moved = files._share(self)
             result = original(self, logs)
             for callback, folder in moved:
                 _move(callback, folder)
@@ -152,8 +148,6 @@ class Files:
         """Path → what a backup there holds, as the leader sees it. All come here, since a fit is everybody's."""
         import json  # Keras has loaded it
 
-        import sys  # as above
-
         context, key = sys.modules["tensorflow.python.eager.context"].context(), f"phalanx/files/{self._fits}"
         try:
             if not self._keras3.leads(strategy):
@@ -163,11 +157,11 @@ class Files:
         except Exception:  # noqa: BLE001 - nobody is left to agree with: TensorFlow says so itself
             return {}
         if said:
+            first = os.environ.get("PHALANX_TASK", "the first worker")
             names = " and ".join(sorted({kind for kind, _ in mine}))
-            message = (
-                f"{names} of Keras 3: {os.environ.get('PHALANX_TASK', 'the first worker')} writes where the script says"
-            )
-            self._notes.say(strategy, f"{message}, others into their task's folder, and all restore its copy")
+            message = f"{names}: {first} keeps the path of the script, others that name the same one write below their"
+            restored = f"; all restore the backup of {first}" if _BACKUP in names else ""
+            self._notes.say(strategy, f"{message} own task's folder{restored}")
         return said
 
 

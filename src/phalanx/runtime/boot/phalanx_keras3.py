@@ -73,13 +73,13 @@ class Mend:
         build, reduce, mend = self._build, self._reduce, self
 
         def _maybe_symbolic_build(self: "Any", iterator: "Any" = None, data_batch: "Any" = None) -> "Any":
-            if iterator is not None and mend._is_wrong("build", self._distribute_strategy):  # noqa: SLF001 - Keras's
-                iterator = mend._of_this_worker(iterator, self._distribute_strategy)  # noqa: SLF001 - our own
+            if iterator is not None and mend._is_wrong("build", self._distribute_strategy):
+                iterator = mend._of_this_worker(iterator, self._distribute_strategy)
             return build(self, iterator=iterator, data_batch=data_batch)
 
         def reduce_per_replica(values: "Any", strategy: "Any", reduction: "Any") -> "Any":
-            if reduction in ("auto", "mean") and mend._is_wrong("reduce", strategy):  # noqa: SLF001 - our own
-                return module.tree.map_structure(lambda value: mend._mean(value, strategy), values)  # noqa: SLF001 - our own
+            if reduction in ("auto", "mean") and mend._is_wrong("reduce", strategy):
+                return module.tree.map_structure(lambda value: mend._mean(value, strategy), values)
             return reduce(values, strategy, reduction)
 
         self._disguise(_maybe_symbolic_build, build)
