@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -38,7 +38,7 @@ class Number(float):
 
     dtype = types.SimpleNamespace(is_floating=True, is_integer=False)
 
-    def __new__(cls, value: float, done: str = "") -> Number:
+    def __new__(cls, value: float, done: str = "") -> Self:
         made = super().__new__(cls, value)
         made.done = done
         return made

@@ -175,7 +175,7 @@ def _is(callback: "Any", kind: str) -> bool:
 
 
 def _path(kind: str, callback: "Any") -> str:
-    path = os.fspath(getattr(callback, _ATTRIBUTE[kind]))
+    path: str = os.fspath(getattr(callback, _ATTRIBUTE[kind]))
     return path if "://" in path else os.path.realpath(path)
 
 
