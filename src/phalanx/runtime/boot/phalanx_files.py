@@ -25,6 +25,10 @@ _BACKUP, _LINES = "BackupAndRestore", "CSVLogger"
 _PARTS = ("_weights_path", "_training_metadata_path", "_prev_weights_path", "_prev_training_metadata_path")
 
 
+class ApartError(RuntimeError):
+    """The first worker goes on from a backup that this one cannot see: they would train two models."""
+
+
 class Files:
     """What one process does about them, in each `fit` of several workers."""
 
@@ -97,7 +101,12 @@ class Files:
         original, files = module.CallbackList.on_train_begin, self
 
         def on_train_begin(self: "Any", logs: "Any" = None) -> "Any":
-            moved = files._share(self)
+            try:
+                moved = files._share(self)
+            except ApartError:
+                raise
+            except Exception:  # noqa: BLE001 - another version: left alone, and never the program's trouble
+                moved = []
             result = original(self, logs)
             for callback, folder in moved:
                 _move(callback, folder)
@@ -109,13 +118,13 @@ class Files:
     def _share(self, callbacks: "Any") -> "list[tuple[Any, str]]":
         """Before the callbacks begin. The backups that are to be moved once they have restored, with their folders.
 
-        Raises RuntimeError where this worker cannot go on from what the leader goes on from.
+        Raises ApartError where this worker cannot go on from what the leader goes on from.
         """
         strategy = getattr(getattr(callbacks, "model", None), "_distribute_strategy", None)
         if not self._concerned(strategy):
             return []
         self._fits += 1
-        mine = [(kind, one) for one in callbacks.callbacks for kind in (_BACKUP, _LINES) if _is(one, kind)]
+        mine = [(kind, one) for one in getattr(callbacks, "callbacks", ()) for kind in _ATTRIBUTE if _is(one, kind)]
         for kind, one in mine:
             self._as_given(kind, one)
         said = self._agree(strategy, mine)
@@ -214,10 +223,10 @@ def _restore_as(backup: "Any", held: str, own: str) -> None:
     if found == held:
         return
     if not held:
-        for name in _PARTS:
-            if os.path.exists(getattr(backup, name)):
-                os.unlink(getattr(backup, name))
+        for path in (getattr(backup, name, None) for name in _PARTS):
+            if path is not None and os.path.exists(path):
+                os.unlink(path)
         return
     about = f"{os.environ.get('PHALANX_TASK', 'this worker')} has {here or found or 'no backup'} there"
     message = f"the first worker goes on from the backup in {given} ({held}), and {about}"
-    raise RuntimeError(f"phalanx: {message}: put it on a disk that all workers share, or remove it everywhere")
+    raise ApartError(f"phalanx: {message}: put it on a disk that all workers share, or remove it everywhere")
