@@ -50,15 +50,14 @@ callbacks = [
     keras.callbacks.CSVLogger("log.csv", append=True),
     Strike(False, lambda: os.kill(os.getpid(), signal.SIGKILL)),
 ]
-told = {}
+options = tf.data.Options()
+options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+data = tf.data.Dataset.from_tensor_slices((x, y)).batch(12).with_options(options)
+told = {"dataset": model.fit(data, epochs=1, verbose=0).history}
 told["numpy"] = model.fit(x, y, batch_size=12, epochs=4, shuffle=False, verbose=0, validation_data=(x, y),
                           callbacks=callbacks).history
 if three:
     model.load_weights("last.weights.h5")
-options = tf.data.Options()
-options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-data = tf.data.Dataset.from_tensor_slices((x, y)).batch(12).with_options(options)
-told["dataset"] = model.fit(data, epochs=1, verbose=0).history
 told["evaluate"] = model.evaluate(data, verbose=0, return_dict=True)
 told["predict"] = model.predict(x, batch_size=12, verbose=0)[:, 0].tolist()
 if three:

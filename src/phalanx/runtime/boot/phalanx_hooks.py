@@ -23,33 +23,17 @@ _SCHEDULED = object()  # for the closures that a ParameterServer coordinator han
 LEFT = 143
 
 
-def ride(line: "Line", steps_module: "Any", stop_module: "Any", keras3_module: "Any", files_module: "Any") -> None:
-    """Put the parts together: the modules are phalanx_steps and its like, which nothing can import later."""
-    steps = steps_module.Steps(line)
-    stop = stop_module.Stop(line, steps, absolute)
+def ride(line: "Line", parts: "dict[str, Any]") -> None:
+    """Put the parts together: the modules beside this one, by name, which nothing can import later."""
+    steps = parts["phalanx_steps"].Steps(line)
+    stop = parts["phalanx_stop"].Stop(line, steps, absolute)
     steps.on_first = stop.arm
 
     def on_end() -> None:
         line.finish()
         stop.finish()
 
-    notes = keras3_module.Notes(line)
-    files = files_module.Files(notes, keras3_module, disguise)
-    mends = {
-        "keras.src.backend.tensorflow.trainer": keras3_module.Mend(notes, disguise).take,
-        "keras.src.callbacks.callback_list": files.callbacks,
-        "keras.src.saving.saving_api": files.saving,
-    }
-    install(steps, steps_module.Deeds(steps, absolute), on_end, mends)
-
-
-def install(
-    steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]", mends: "dict[str, Callable[[Any], None]]"
-) -> None:
-    """Hook what is loaded, and the rest when it is. `on_end` is called when the main thread is done.
-
-    `mends`: what else is done to a module, by its name.
-    """
+    deeds = parts["phalanx_steps"].Deeds(steps, absolute)
     hooks: "dict[str, Callable[[Any], None]]" = {
         "threading": lambda module: _end(module, on_end),
         "tensorflow.python.eager.polymorphic_function.polymorphic_function": lambda module: _calls(module, steps),
@@ -63,8 +47,38 @@ def install(
         "keras.src.models.model": lambda module: _models(module, deeds),
         "tf_keras.src.engine.training": lambda module: _models(module, deeds),
         "keras.src.callbacks.backup_and_restore": lambda module: _backups(module, deeds),
-        **mends,
     }
+    for name, mend in _mends(line, parts).items():
+        hooks[name] = _both(hooks[name], mend) if name in hooks else mend
+    install(hooks)
+
+
+def _mends(line: "Line", parts: "dict[str, Any]") -> "dict[str, Callable[[Any], None]]":
+    """What is made to work in Keras 3, by the module it is done to."""
+    keras3 = parts["phalanx_keras3"]
+    notes = keras3.Notes(line)
+    files = parts["phalanx_files"].Files(notes, keras3, disguise)
+    return {
+        "keras.src.backend.tensorflow.trainer": keras3.Mend(notes, disguise).take,
+        "keras.src.callbacks.callback_list": files.callbacks,
+        "keras.src.saving.saving_api": files.saving,
+    }
+
+
+def _both(one: "Callable[[Any], None]", other: "Callable[[Any], None]") -> "Callable[[Any], None]":
+    """Two hooks for one module; a version that is strange to one may be known to the other."""
+
+    def both(module: "Any") -> None:
+        try:
+            one(module)
+        finally:
+            other(module)
+
+    return both
+
+
+def install(hooks: "dict[str, Callable[[Any], None]]") -> None:
+    """Call each hook with its module: now where that is loaded, else as soon as it is."""
 
     def take(name: str, module: "Any") -> None:
         hook = hooks.pop(name, None)

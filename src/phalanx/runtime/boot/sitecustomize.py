@@ -8,6 +8,16 @@ import os
 import site
 import sys
 
+#: What rides along beside this file.
+_PARTS = (
+    "phalanx_files",
+    "phalanx_hooks",
+    "phalanx_keras3",
+    "phalanx_life",
+    "phalanx_steps",
+    "phalanx_stop",
+)
+
 
 def _boot(here: str) -> None:
     environ = os.environb
@@ -44,18 +54,12 @@ def _attach(files: "bytes | None") -> None:
     if files is None:
         return
     try:
-        import phalanx_files  # type: ignore[import-not-found]  # as below
-        import phalanx_hooks  # type: ignore[import-not-found]  # as below
-        import phalanx_keras3  # type: ignore[import-not-found]  # as below
-        import phalanx_life  # type: ignore[import-not-found]  # as below
-        import phalanx_steps  # type: ignore[import-not-found]  # as below
-        import phalanx_stop  # type: ignore[import-not-found]  # as below
-
-        for name in ("files", "hooks", "keras3", "life", "steps", "stop"):
-            del sys.modules["phalanx_" + name]
-        line = phalanx_life.attach(files)
+        parts = {name: __import__(name) for name in _PARTS}
+        for name in _PARTS:
+            del sys.modules[name]
+        line = parts["phalanx_life"].attach(files)
         if line is not None:
-            phalanx_hooks.ride(line, phalanx_steps, phalanx_stop, phalanx_keras3, phalanx_files)
+            parts["phalanx_hooks"].ride(line, parts)
     except Exception:  # noqa: BLE001 - see above
         return
 
