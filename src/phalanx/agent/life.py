@@ -106,7 +106,7 @@ class Life:
         """What it has told since the last call, oldest first; None when all is told and nobody is left to tell more.
 
         Each has "is": "first-step", "saved" (path, step), "restored" (path), "finished", "asked", "stopping" (step,
-        saved, peers), "raised" (said, where, bytes) or "trouble" (message).
+        saved, peers), "raised" (said, where, bytes) or "note" (message).
         """
         if self._pipe < 0:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from phalanx import events as ev
@@ -33,9 +34,9 @@ class Tell(Protocol):
 class Progress:
     """Follows every attempt that has a life line. Facts are read as they come; counters are looked at now and then."""
 
-    def __init__(self, tell: Tell) -> None:
-        """`tell` gets each event once."""
-        self._tell = tell
+    def __init__(self, tell: Tell, say: Callable[[ev.Event], None]) -> None:
+        """`tell` gets each event of an attempt once; `say` what people should know."""
+        self._tell, self._say = tell, say
         self._followed: dict[Running, _Said] = {}
         self._look: asyncio.TimerHandle | None = None
 
@@ -99,6 +100,8 @@ class Progress:
                 asyncio.get_running_loop().call_later(LEAVING, self._still_there, running, now)
             case "asked" if not running.stopped:
                 self._tell(running, ev.TaskAsked, now)
+            case "note":
+                self._say(ev.Noted(time=now, message=str(fact["message"]), task=running.task.id))
 
     def _tell_stopping(self, running: Running, fact: dict[str, Any], now: float) -> None:
         """Where it stopped and what it saved."""

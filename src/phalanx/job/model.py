@@ -339,6 +339,12 @@ class Job(_Part):
         description="The interpreter for Python scripts. Default: the first with TensorFlow of $VIRTUAL_ENV, python, "
         "python3 on PATH, phalanx's own.",
     )
+    keras: Literal["auto", "legacy", "off"] = Field(
+        default="auto",
+        description="auto, legacy or off: what makes Keras 3's fit work with several workers. Default auto: it is "
+        "mended in memory where it fails; legacy trains with tf_keras (TF_USE_LEGACY_KERAS=1); off leaves Keras as it "
+        "is.",
+    )
     runtime: Switch = Field(
         default=True,
         description="on or off: whether phalanx may start the interpreter early and ride inside it. Default on; off "
