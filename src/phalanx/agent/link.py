@@ -14,7 +14,7 @@ from phalanx.agent.succession import Succession
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
-from phalanx.protocol.messages import Join, Joined, Order, Orders, Poll, Report, Steps, Taken
+from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Steps, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.protocol.transport import LeadSilentError
 
@@ -78,6 +78,8 @@ class Link:
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: How far the tasks of this host have come: rides on each poll, which comes anyway.
         self.steps: Callable[[], tuple[Steps, ...]] = tuple
+        #: What they use and send: rides on some.
+        self.measured: Callable[[], Measured | None] = lambda: None
 
     def say(self, event: Event) -> None:
         """Hand an event over as soon as the lead takes it."""
@@ -141,6 +143,7 @@ class Link:
             prepared=self._prepared,
             next_ports=self._next_ports,
             steps=self.steps(),
+            measured=self.measured(),
             heard=self._heard,
             wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )

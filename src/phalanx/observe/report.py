@@ -27,7 +27,7 @@ def render(report: Report, *, width: int = 100, ink: Ink | None = None, brief: b
     ink = ink or Ink()
     parts = [_headline(report, ink), *_warnings(report, ink), *_past(report), *_cause(report, ink), *_kept(report)]
     if not brief:
-        parts += ["", *_table(report, width, ink), *_left(report, ink)]
+        parts += [*_slow(report, ink), "", *_table(report, width, ink), *_left(report, ink)]
     return "\n".join([*parts, *_next(report, ink)]) + "\n"
 
 
@@ -88,6 +88,21 @@ def _kept(report: Report) -> Iterator[str]:
     at = "" if left.step is None else f" at step {left.step}"
     lost = f"; {_lost(left.lost, ' after it')}" if left.lost else ""
     yield f"  last checkpoint: {left.path}{at}{lost}"
+
+
+def _slow(report: Report, ink: Ink) -> Iterator[str]:
+    """What held the training up, and for how long; the newest of those that came again and again."""
+    if not report.slow:
+        return
+    yield "  slow:"
+    newest = {(one.cause, one.task, one.peer, one.host): one for one in report.slow}
+    for about, one in [*newest.items()][:NAMED]:
+        lasted = f"for {duration(one.ended - one.found)}" if one.ended is not None else f"since {clock(one.found)}"
+        times = sum((each.cause, each.task, each.peer, each.host) == about for each in report.slow)
+        again = f", {times} times" if times > 1 else ""
+        yield f"    {ink(one.says, 'yellow')} ({lasted}{again})"
+        if one.advice:
+            yield f"      {one.advice}"
 
 
 def _lost(count: int, where: str = "") -> str:

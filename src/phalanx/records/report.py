@@ -14,6 +14,7 @@ from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
+from phalanx.records.slowed import SlowReport, slowed
 from phalanx.redact import redact
 from phalanx.states import PastFailure, RunPhase, RunState, steps_done
 from phalanx.taskstate import TaskPhase, TaskState
@@ -160,6 +161,7 @@ class Report:
     hosts: tuple[HostReport, ...]
     tasks: tuple[TaskReport, ...]
     outputs: tuple[OutputReport, ...]
+    slow: tuple[SlowReport, ...]
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
 
@@ -226,6 +228,7 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         ),
         tasks=tasks,
         outputs=_outputs(plan),
+        slow=slowed(state),
         notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
         next_steps=_next_steps(state, run, folder, fallen, left),
     )
