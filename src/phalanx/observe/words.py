@@ -97,15 +97,21 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
 
 
 def slow_about(event: SlowEvent, state: RunState) -> str:
-    """`worker:1`, `host n2`, `link worker:0–worker:1`, `the network`: what a slowness is about."""
+    """`worker:1`, `host n2`, `link n1–n2`, `the network`: what a slowness is about."""
     match event.cause:
         case "task" | "server":
             return str(event.task)
         case "link":
-            return f"link {event.task}–{event.peer}"  # noqa: RUF001 - as a link is written
+            return f"link {_end(event.task, event.peer, state)}–{_end(event.peer, event.task, state)}"  # noqa: RUF001 - as one is written
         case "host" | "host-links" if event.host is not None:
             return f"{'host' if event.cause == 'host' else 'the network of host'} {host_name(state, event.host)}"
     return f"the {event.cause}"
+
+
+def _end(task: TaskId | None, other: TaskId | None, state: RunState) -> str:
+    """Its host, where the other end is on another one."""
+    hosts = [known.host if name and (known := state.tasks.get(name)) else None for name in (task, other)]
+    return host_name(state, hosts[0]) if hosts[0] is not None and hosts[0] != hosts[1] else str(task)
 
 
 def resumed_words(path: str, step: int | None, lost: int | None) -> str:
