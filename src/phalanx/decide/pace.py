@@ -123,7 +123,8 @@ def weighty(links: Sequence[LinkPace]) -> list[LinkPace]:
 
 
 def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]) -> TaskPace:
-    stretches = [(seconds / done, inside) for seconds, done, inside in _stretches(steps)]
+    newest = [one for one in steps if _same(one, steps[-1])]
+    stretches = [(seconds / done, inside) for seconds, done, inside in _stretches(newest)]
     step = own = collective = None
     if len(stretches) >= STRETCHES:
         step = statistics.median(wall for wall, _ in stretches)
@@ -140,10 +141,10 @@ def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]
 
 
 def _stretches(steps: Sequence[TaskSample]) -> Iterator[tuple[float, int, float | None]]:
-    """Seconds, steps, and seconds in collectives per step, between two samples of one attempt with a step between."""
+    """Seconds, steps, and seconds in collectives per step, between two samples with a step between."""
     for one, other in pairwise(steps):
         done, seconds = other.steps - one.steps, other.at - one.at
-        if not _same(one, other) or done <= 0 or seconds <= 0:
+        if done <= 0 or seconds <= 0:
             continue
         inside = None
         if one.collective is not None and other.collective is not None:

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Callable, Collection, Sequence
 
 from phalanx.decide.pace import LinkPace, Paces, Places, TaskPace, weighty
-from phalanx.names import TaskId
+from phalanx.names import TaskId, training_order
 from phalanx.rates import milliseconds, per_second
 
 
@@ -97,7 +97,8 @@ _MOST = 8
 _IDLE = 0.5
 #: Bytes a second below which nobody cares which parameter server they go to.
 _SERVED = 100_000.0
-#: The part of the time in which the busiest link is busy where the network is what everybody waits for.
+#: The part of the time in which the busiest link is busy where the network is what everybody waits for; and the cores
+#: that a parameter server keeps busy where it is at work itself.
 _BUSY = 0.5
 #: The part of a step below which collectives cost nothing worth a word.
 _FINE = 0.3
@@ -117,14 +118,16 @@ def judge(paces: Paces, places: Places, standing: Collection[About] = ()) -> tup
     def limits(about: About) -> Limits:
         return ENDS if about in standing else BEGINS
 
-    trains = [one for one in paces.tasks if one.own is not None and one.task in places.hosts]
-    links = [one for one in weighty(paces.links) if one.source in places.hosts and one.target in places.hosts]
+    tasks = sorted(paces.tasks, key=lambda one: training_order(one.task))
+    trains = [one for one in tasks if one.own is not None and one.task in places.hosts]
+    links = sorted(weighty(paces.links), key=lambda one: (one.source, one.target))
+    links = [one for one in links if one.source in places.hosts and one.target in places.hosts]
     narrow = _links(links, places, limits)
     found = [*_stragglers(trains, places, limits, narrow=bool(narrow)), *narrow]
     if not found:
         found += _network(trains, links, limits)
         found += _input(trains, places, limits)
-    return (*found, *_servers(paces.tasks, places, limits))
+    return (*found, *_servers(tasks, links, places, limits))
 
 
 LimitsOf = Callable[[About], Limits]
@@ -278,8 +281,8 @@ def _input(trains: Sequence[TaskPace], places: Places, limits: LimitsOf) -> list
     return [_verdict(about, min(waits), 1.0, says, advice)]
 
 
-def _servers(tasks: Sequence[TaskPace], places: Places, limits: LimitsOf) -> list[Verdict]:
-    """A parameter server with far more than its even share of the bytes (R71)."""
+def _servers(tasks: Sequence[TaskPace], links: Sequence[LinkPace], places: Places, limits: LimitsOf) -> list[Verdict]:
+    """A parameter server with far more than its even share of the bytes, where that keeps it or a link busy (R71)."""
     served = {
         one.task: one.sent + one.received
         for one in tasks
@@ -291,7 +294,10 @@ def _servers(tasks: Sequence[TaskPace], places: Places, limits: LimitsOf) -> lis
     first = max(sorted(served), key=lambda task: served[task])
     even, mine = total / len(served), served[first]
     about = (Cause.SERVER, first, None, places.hosts[first])
-    if mine < limits(about).share * even:
+    loads = [one.load or 0.0 for one in links if first in (one.source, one.target)]
+    cores = next((one.cores or 0.0 for one in tasks if one.task == first), 0.0)
+    strained = max(loads, default=1.0) >= limits(about).busy or cores >= _BUSY
+    if mine < limits(about).share * even or not strained:
         return []
     says = f"{first} serves {mine / total:.0%} of the bytes ({per_second(mine)}), "
     says += f"{mine / even:.1f}× its even share of {len(served)} ps"  # noqa: RUF001 - as a factor is written
