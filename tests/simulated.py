@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from phalanx import events as ev
 from phalanx.agent.link import Link
@@ -18,10 +18,11 @@ from phalanx.plan.plan import Plan
 from phalanx.plan.policies import Policies, Restart
 from phalanx.plan.wire import to_wire
 from phalanx.protocol.client import LeadClient
-from phalanx.protocol.messages import VERSION, Join, Order
+from phalanx.protocol.messages import VERSION, Join, Order, Poll, Report
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.transport import Answer, LeadSilentError
 from phalanx.records.past import past_of
+from phalanx.sample import LinkSample, LoadSample, TaskSample
 from phalanx.states import RunState
 
 #: Where virtual time starts, in Unix seconds.
@@ -41,6 +42,8 @@ class MemoryRecords:
         self.plan: Plan | None = None
         self.report: RunState | None = None
         self.limit: int | None = None
+        self.samples: list[TaskSample] = []
+        self.links: list[LinkSample] = []
         self.dead = False
 
     @classmethod
@@ -61,6 +64,12 @@ class MemoryRecords:
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         self.report = state
+
+    def measured(self, message: Poll | Report, now: float) -> None:
+        self.samples += message.samples
+
+    def seen(self, samples: Iterable[LinkSample | LoadSample]) -> None:
+        self.links += [one for one in samples if isinstance(one, LinkSample)]
 
     async def settle(self) -> None:
         return

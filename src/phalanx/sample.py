@@ -27,8 +27,9 @@ class TaskSample:
     #: The epoch it is in, from 1, and how many there will be: of `fit`, counted as the program counts them.
     epoch: int | None = None
     epochs: int | None = None
-    #: Steps that make an epoch.
+    #: Steps that make an epoch, and those done in this one.
     steps_per_epoch: int | None = None
+    epoch_step: int | None = None
     #: The newest one known; it may be some steps old.
     loss: float | None = None
     #: Seconds inside collectives. Those that run side by side within one step count together, once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as encoder
 import shutil
 import sys
@@ -12,7 +13,7 @@ from cyclopts import Parameter
 from phalanx.cli import which
 from phalanx.decide.slowness import Look
 from phalanx.errors import PlaceError
-from phalanx.observe.diagnosis import render
+from phalanx.observe.diagnosis import looked_back, render
 from phalanx.observe.ink import Ink
 from phalanx.observe.standing import standing
 from phalanx.plan.wire import WireError, from_wire, to_wire
@@ -42,20 +43,19 @@ def diagnose(
     if json:
         told = {"run": entry.run, "state": state.phase.value, "generation": state.generation}
         seen = [{"ended": one.ended, **to_wire(one.found)} for one in state.slow]
-        print(encoder.dumps({**told, "look": to_wire(look) if look else None, "seen": seen}, indent=1))
+        print(encoder.dumps({**told, "look": to_wire(look), "seen": seen}, indent=1))
         return 0
-    print(f"{entry.run} {state.phase.value}, generation {state.generation}")
+    span = "from its start to its end" if state.phase.terminal else "the last half minute"
+    print(f"{entry.run} {state.phase.value}, generation {state.generation}, {span}")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
-    text = render(look, width=width, ink=Ink.of(sys.stdout)) if look is not None else ""
+    text = render(look, width=width, ink=Ink.of(sys.stdout))
     sys.stdout.write(text or "  nothing was measured: no task of it has trained for half a minute\n")
     return 0
 
 
-def _look(entry: Entry, state: RunState) -> Look | None:
-    """What the lead sees now; None where nobody looks."""
-    if state.phase.terminal:
-        return None
-    try:
-        return from_wire(Look, people.slow(entry.address, entry.token), "look")
-    except (PlaceError, WireError):
-        return None
+def _look(entry: Entry, state: RunState) -> Look:
+    """What the lead sees now; of a run that nobody leads any more, all of its newest generation."""
+    if not state.phase.terminal:
+        with contextlib.suppress(PlaceError, WireError):
+            return from_wire(Look, people.slow(entry.address, entry.token), "look")
+    return looked_back(state, entry.files)

@@ -134,7 +134,9 @@ class Lead:
         """Orders after the number the agent has; waits for one to come up."""
         mailbox = self._box(message)
         mailbox.polled(message, self._clock())
-        for event in self.slow.heard(message, self.state, self._clock()):
+        seen, events = self.slow.heard(message, self.state, self._clock())
+        self._records.seen(seen)
+        for event in events:
             self._say(event)
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
@@ -362,6 +364,7 @@ class Lead:
         self._send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
+        self._records.measured(message, self._clock())
         if mailbox.is_prepared(message.prepared, message.next_ports):
             self._changed.set()
 

@@ -40,11 +40,13 @@ class Slow:
         self._links: dict[tuple[TaskId, TaskId], collections.deque[LinkSample]] = {}
         self._ends, self._streaks = Ends(), Streaks()
 
-    def heard(self, poll: Poll, state: RunState, now: float) -> tuple[SlowEvent, ...]:
-        """What one agent's poll adds, and what is to be said for it."""
-        if poll.measured is not None:
-            self.measured(poll.measured, state.generation)
-        return self.events(state, now)
+    def heard(
+        self, poll: Poll, state: RunState, now: float
+    ) -> tuple[tuple[LoadSample | LinkSample, ...], tuple[SlowEvent, ...]]:
+        """What one agent's poll adds to what is known from outside, and what is to be said for it."""
+        self.stepped(poll.samples, state.generation)
+        seen = () if poll.measured is None else self.measured(poll.measured, state.generation)
+        return seen, self.events(state, now)
 
     def measured(self, told: Measured, generation: int) -> tuple[LoadSample | LinkSample, ...]:
         """What one agent says of its tasks; returns what it adds to what is known, as samples."""

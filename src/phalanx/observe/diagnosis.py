@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phalanx.decide.pace import LinkPace, Paces, Places, TaskPace, weighty
-from phalanx.decide.slowness import Look
+from phalanx.decide.pace import LinkPace, Paces, Places, Samples, TaskPace, paces, weighty
+from phalanx.decide.slowness import Look, look
+from phalanx.names import TaskId
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
 from phalanx.rates import milliseconds, per_second
+from phalanx.records.folder import RunFolder
+from phalanx.records.samples import read_samples
+from phalanx.sample import LinkSample, LoadSample, TaskSample
+from phalanx.states import RunState
 
 #: How many tasks and links are shown: those with the longest own time, and the slowest.
 ROWS = 20
@@ -17,13 +22,37 @@ _TASKS = ("task", "host", "a step", "computes", "collectives", "other", "cores",
 _LINKS = ("link", "sends", "carries", "busy", "round trip")
 
 
-def render(look: Look, *, width: int = 100, ink: Ink | None = None) -> str:
+def looked_back(state: RunState, folder: RunFolder) -> Look:
+    """At a run that has ended, or that nobody leads: its newest generation, from beginning to end."""
+    since, tasks = state.bound or state.started, state.tasks.values()
+    steps: dict[TaskId, list[TaskSample]] = {}
+    loads: dict[TaskId, list[LoadSample]] = {}
+    links: dict[tuple[TaskId, TaskId], list[LinkSample]] = {}
+    for step in read_samples(folder.task_samples, TaskSample):
+        if step.generation == state.generation:
+            steps.setdefault(step.task, []).append(step)
+    for load in read_samples(folder.load_samples, LoadSample):
+        if load.generation == state.generation:
+            loads.setdefault(load.task, []).append(load)
+    for link in read_samples(folder.link_samples, LinkSample):
+        if link.at >= since:
+            links.setdefault((link.source, link.target), []).append(link)
+    places = Places(
+        hosts={task.id: task.host for task in tasks if task.host is not None},
+        names={one.id: one.joined.name for one in state.hosts.values()},
+        gpus=frozenset(one.id for one in state.hosts.values() if one.joined.gpus),
+    )
+    samples = Samples(steps=steps, loads=loads, links=links)
+    return look(paces(samples, state.ended or 0.0), places)
+
+
+def render(seen: Look, *, width: int = 100, ink: Ink | None = None) -> str:
     """All of it, the verdicts last, where the eye is; empty where nothing was measured."""
     ink = ink or Ink()
-    if not look.paces.tasks:
+    if not seen.paces.tasks:
         return ""
-    lines = [*_tasks(look.paces.tasks, look.places, width, ink), *_links(look.paces, width, ink), *_servers(look.paces)]
-    return "\n".join([*lines, *_verdicts(look, ink)]) + "\n"
+    lines = [*_tasks(seen.paces.tasks, seen.places, width, ink), *_links(seen.paces, width, ink), *_servers(seen.paces)]
+    return "\n".join([*lines, *_verdicts(seen, ink)]) + "\n"
 
 
 def _tasks(tasks: tuple[TaskPace, ...], places: Places, width: int, ink: Ink) -> Iterator[str]:
@@ -89,22 +118,22 @@ def _servers(paces: Paces) -> Iterator[str]:
         yield f"  parameter servers, by bytes: {parts} (even: {1 / len(served):.0%})"
 
 
-def _verdicts(look: Look, ink: Ink) -> Iterator[str]:
+def _verdicts(seen: Look, ink: Ink) -> Iterator[str]:
     yield ""
-    if not look.verdicts:
-        yield f"  {_all_well(look)}"
-    for one in look.verdicts:
+    if not seen.verdicts:
+        yield f"  {_all_well(seen)}"
+    for one in seen.verdicts:
         yield f"  {ink(one.says, 'yellow')}"
         yield f"    {one.advice}"
 
 
-def _all_well(look: Look) -> str:
+def _all_well(seen: Look) -> str:
     """What can be said when nothing is slow, no more."""
-    owns = [one.own for one in look.paces.tasks if one.own is not None]
-    shares = [one.share for one in look.paces.tasks if one.share is not None]
+    owns = [one.own for one in seen.paces.tasks if one.own is not None]
+    shares = [one.share for one in seen.paces.tasks if one.share is not None]
     if len(owns) > 1 and min(owns) > 0:
         spread = f"no task takes more than {max(owns) / min(owns):.1f}× what another does"  # noqa: RUF001 - a factor
         return f"nothing is slow: {spread}, and {min(shares):.0%} of a step is communication"
-    if any(one.step is not None for one in look.paces.tasks):
+    if any(one.step is not None for one in seen.paces.tasks):
         return "nothing is seen to be slow; no task tells how long it is in collectives, so none is compared"
     return "too little was measured to compare: half a minute of training is needed, and a runtime that counts steps"

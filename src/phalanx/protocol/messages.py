@@ -19,6 +19,7 @@ from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist
 from phalanx.plan.host import Host
 from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.sample import TaskSample
 
 #: Raised when an older agent and a newer lead could misunderstand each other.
 VERSION = 1
@@ -99,16 +100,6 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Steps:
-    """How many training steps one attempt has done so far."""
-
-    task: TaskId
-    generation: int
-    attempt: int
-    step: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
     """What one attempt has used so far, seen from outside. As `sample.LoadSample`."""
 
@@ -163,9 +154,9 @@ class Poll:
     #: `now` of the answer that this agent has had last from this lead: then it was following, whatever has happened
     #: since. A question may lie in the kernel's queue for as long as the lead is frozen.
     heard: float = 0.0
-    #: Of the tasks that run here, as far as they are known: for people who ask, and not for the records.
-    steps: tuple[Steps, ...] = ()
-    #: What shows who is slow; None between two measurements.
+    #: How far the tasks are that run here.
+    samples: tuple[TaskSample, ...] = ()
+    #: What they use and send, which shows who is slow; None between two measurements.
     measured: Measured | None = None
 
 
@@ -193,6 +184,8 @@ class Report:
     #: As in Poll: for an agent whose poll was open already when it became ready.
     prepared: int = 0
     next_ports: tuple[int, ...] = ()
+    #: How far those were that have ended a while ago: told once or ten times is the same.
+    samples: tuple[TaskSample, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

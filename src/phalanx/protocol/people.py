@@ -47,7 +47,7 @@ def end_of(told: Mapping[str, Any]) -> RunEnded | None:
 
 
 def steps(address: str, token: str) -> list[dict[str, Any]]:
-    """How far each task is that counts its steps: `task`, `generation`, `attempt`, `step`, and the `age` of that.
+    """How far each task is that counts its steps: a `TaskSample` as it travels, and its `age`.
 
     Asks every agent, none more than once in seconds. Raises LeadUnreachableError.
     """
