@@ -18,7 +18,7 @@ from phalanx.sample import LinkSample, LoadSample, TaskSample
 from phalanx.slowevents import SlowEnded, SlowFound
 
 #: As measured on this machine with both cores shared by others: equal workers' own times lie within so much of each
-#: other, and what equal links carry within a factor (docs/design, page 6).
+#: other, and what equal links carry within a factor (docs/design, page 9).
 NOISE, SPREAD = 0.1, 1.4
 
 

@@ -2,7 +2,7 @@
 
 A synchronous step ends when the last one comes to the collective: whoever spends least time there is waited for (facts
 §11). What a task takes *outside* of collectives is its own doing, and is compared; what all spend inside, even the
-last one, is the network's. The thresholds and the measurements behind them: docs/design, page 6.
+last one, is the network's. The thresholds and the measurements behind them: docs/design, page 9.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Limits:
 
 
 #: Where a verdict begins, and where one that stands ends: the gap keeps it from flapping. Each limit lies well beyond
-#: what equal workers on a crowded machine differ by (docs/design, page 6).
+#: what equal workers on a crowded machine differ by (docs/design, page 9).
 BEGINS = Limits(slower=1.3, costs=0.1, carries=3.0, busy=0.2, network=0.5, idle=0.5, share=1.5)
 ENDS = Limits(slower=1.15, costs=0.05, carries=2.0, busy=0.1, network=0.4, idle=0.4, share=1.3)
 
@@ -135,6 +135,7 @@ LimitsOf = Callable[[About], Limits]
 
 def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *, narrow: bool) -> list[Verdict]:
     """Whoever takes longer outside of collectives than the others do; all tasks of a host together where all do."""
+    # Of those that it is compared with the higher middle counts: where half of them are slow, nobody stands out.
     own = {one.task: one.own for one in trains if one.own is not None and one.step}
     found: list[tuple[float, Verdict]] = []
     told: set[TaskId] = set()
@@ -144,7 +145,7 @@ def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *,
         if len(here) <= 1 or not there:
             continue
         about: About = (Cause.HOST, None, None, host)
-        mine, others = statistics.median(own[task] for task in here), statistics.median(there)
+        mine, others = statistics.median(own[task] for task in here), statistics.median_high(there)
         best, step = min(own[task] for task in here), _step(trains, here)
         if _lags(best, others, step, limits(about)):
             told |= set(here)
@@ -158,9 +159,9 @@ def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *,
         if one.task in told or one.task not in own or not rest:
             continue
         about = (Cause.TASK, one.task, None, places.hosts[one.task])
-        mine, others, step = own[one.task], statistics.median(rest), one.step or 0.0
+        mine, others, step = own[one.task], statistics.median_high(rest), one.step or 0.0
         if _lags(mine, others, step, limits(about)):
-            found.append((mine - others, _straggler(one, about, others, places, narrow=narrow)))
+            found.append((mine - others, _straggler(one, about, others, places, narrow=narrow, two=len(own) == 2)))  # noqa: PLR2004 - a pair
     return [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])[:_MOST]]
 
 
@@ -168,14 +169,15 @@ def _lags(mine: float, others: float, step: float, limits: Limits) -> bool:
     return mine >= limits.slower * others and mine - others >= limits.costs * step > 0
 
 
-def _straggler(one: TaskPace, about: About, others: float, places: Places, *, narrow: bool) -> Verdict:
+def _straggler(one: TaskPace, about: About, others: float, places: Places, *, narrow: bool, two: bool) -> Verdict:
     own, host = one.own or 0.0, places.hosts[one.task]
     where = f" on {places.name(host)}" if places.many else ""
     idle = host not in places.gpus and one.waits is not None and one.waits >= _IDLE * own
     network = "" if narrow else "; network is fine" if (one.share or 0.0) <= _FINE else f"; network: {one.share:.0%}"
-    took = f"{milliseconds(own)} a step outside of collectives, the others {milliseconds(others)}"
+    rest = "the other" if two else "the others"
+    took = f"{milliseconds(own)} a step outside of collectives, {rest} {milliseconds(others)}"
     if idle:
-        says = f"{one.task}{where} is {_times(own, others)} slower than the others, and waits: {took}, "
+        says = f"{one.task}{where} is {_times(own, others)} slower than {rest}, and waits: {took}, "
         says += f"{one.cores or 0.0:.1f} cores in use{network}"
         advice = "see what it reads and sleeps on: its input (a cold disk, a slow mount, fewer tf.data threads), a lock"
     else:
