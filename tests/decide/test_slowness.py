@@ -135,6 +135,16 @@ def test_a_network_that_is_slow_everywhere_is_everybodys():
     assert "the links carry 11 MB/s; 3 workers do what 0.3 would do alone" in found.says
 
 
+def test_what_does_not_leave_the_machine_is_no_network():
+    """On loopback a crowded machine makes links busy: 25 MB/s at more than half of the time were seen (page 9)."""
+    paces_ = Paces(tasks=trained([0.01, 0.0101], network=0.09), links=ring([11e6, 11.2e6]))
+    assert judge(paces_, on_hosts(0, 0)) == ()
+    here = dataclasses.replace(on_own_hosts(2), addresses={0: "127.0.0.1", 1: "127.0.0.1"})
+    assert judge(paces_, here) == ()
+    there = dataclasses.replace(here, addresses={0: "10.0.0.1", 1: "10.0.0.2"})
+    assert [one.cause for one in judge(paces_, there)] == [Cause.NETWORK]
+
+
 def test_collectives_that_take_long_over_links_that_idle_are_not_the_networks():
     paces_ = Paces(tasks=trained([0.001, 0.001], network=0.09), links=ring([1e9, 1e9], bytes_a_step=1e6))
     assert judge(paces_, on_own_hosts(2)) == ()

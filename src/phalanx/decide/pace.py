@@ -31,6 +31,13 @@ class Places:
     names: Mapping[int, str] = dataclasses.field(default_factory=dict)
     #: Hosts whose CPU tells nothing of how hard a task computes.
     gpus: frozenset[int] = frozenset()
+    #: Host → its address: what does not leave a machine is no network.
+    addresses: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+    def apart(self, one: TaskId, other: TaskId) -> bool:
+        """Whether a network lies between the two, as far as is known."""
+        here, there = self.hosts[one], self.hosts[other]
+        return here != there and (here not in self.addresses or self.addresses[here] != self.addresses.get(there))
 
     def name(self, host: int) -> str:
         """What people call it."""

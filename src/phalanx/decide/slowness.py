@@ -125,7 +125,7 @@ def judge(paces: Paces, places: Places, standing: Collection[About] = ()) -> tup
     narrow = _links(links, places, limits)
     found = [*_stragglers(trains, places, limits, narrow=bool(narrow)), *narrow]
     if not found:
-        found += _network(trains, links, limits)
+        found += _network(trains, [one for one in links if places.apart(one.source, one.target)], limits)
         found += _input(trains, places, limits)
     return (*found, *_servers(tasks, links, places, limits))
 

@@ -119,4 +119,5 @@ def _places(state: RunState) -> Places:
         hosts=hosts,
         names={one.id: one.joined.name for one in state.hosts.values()},
         gpus=frozenset(one.id for one in state.hosts.values() if one.joined.gpus),
+        addresses={one.id: one.joined.address for one in state.hosts.values()},
     )

@@ -41,6 +41,7 @@ def looked_back(state: RunState, folder: RunFolder) -> Look:
         hosts={task.id: task.host for task in tasks if task.host is not None},
         names={one.id: one.joined.name for one in state.hosts.values()},
         gpus=frozenset(one.id for one in state.hosts.values() if one.joined.gpus),
+        addresses={one.id: one.joined.address for one in state.hosts.values()},
     )
     samples = Samples(steps=steps, loads=loads, links=links)
     return look(paces(samples, state.ended or 0.0), places)
