@@ -107,7 +107,7 @@ def test_a_slow_worker_and_then_a_slow_link_are_named_and_before_that_nobody(her
     slow = found(here, cause="link")
     assert {slow["task"], slow["peer"]} == {"worker:0", "worker:1"}
     assert slow["factor"] >= 3
-    assert "carries 26" in slow["says"], "256 KiB a second"
+    assert "kB/s, others " in slow["says"], "256 KiB a second, and what went before within the window"
     told = [(one["cause"], one.get("task")) for one in here.events("slow-found")]
     assert set(told) == {("task", "worker:1"), ("link", "worker:0")}
     hurt.terminate()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from phalanx.decide.others import Others
 from phalanx.decide.pace import LinkPace, Paces, Places, TaskPace, weighty
 from phalanx.names import TaskId, training_order
 from phalanx.rates import milliseconds, per_second
@@ -135,34 +136,47 @@ LimitsOf = Callable[[About], Limits]
 
 def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *, narrow: bool) -> list[Verdict]:
     """Whoever takes longer outside of collectives than the others do; all tasks of a host together where all do."""
-    # Of those that it is compared with the higher middle counts: where half of them are slow, nobody stands out.
     own = {one.task: one.own for one in trains if one.own is not None and one.step}
+    steps = {one.task: one.step or 0.0 for one in trains}
     found: list[tuple[float, Verdict]] = []
     told: set[TaskId] = set()
-    for host in sorted({places.hosts[task] for task in own}):
-        here = [task for task in own if places.hosts[task] == host]
-        there = [value for task, value in own.items() if places.hosts[task] != host]
-        if len(here) <= 1 or not there:
+    # Of those that it is compared with the higher middle counts: where half of them are slow, nobody stands out.
+    everybody, homes = Others(own), _by_host(own, places)
+    for host, here in sorted(homes.items()):
+        others = everybody.middle(here)
+        if len(here) <= 1 or others is None:
             continue
         about: About = (Cause.HOST, None, None, host)
-        mine, others = statistics.median(own[task] for task in here), statistics.median_high(there)
-        best, step = min(own[task] for task in here), _step(trains, here)
-        if _lags(best, others, step, limits(about)):
+        if _lags(min(own[task] for task in here), others, steps[here[0]], limits(about)):
             told |= set(here)
-            names = f"{len(here)} tasks" if len(here) > 4 else ", ".join(map(str, here))  # noqa: PLR2004 - a line
-            says = f"host {places.name(host)} computes {_times(mine, others)} slower than the others ({names})"
-            says += f": {milliseconds(mine)} a step outside of collectives, the others {milliseconds(others)}"
-            advice = "look at that host: other programs on its cores, its clock rate, its cooling, its memory"
-            found.append((mine - others, _verdict(about, mine, others, says, advice)))
+            mine = statistics.median(own[task] for task in here)
+            found.append((mine - others, _host(host, here, mine, others, places)))
+    rest = Others({task: value for task, value in own.items() if task not in told})
     for one in trains:
-        rest = [value for task, value in own.items() if task != one.task and task not in told]
-        if one.task in told or one.task not in own or not rest:
+        others = rest.middle((one.task,)) if one.task in own and one.task not in told else None
+        if others is None:
             continue
         about = (Cause.TASK, one.task, None, places.hosts[one.task])
-        mine, others, step = own[one.task], statistics.median_high(rest), one.step or 0.0
-        if _lags(mine, others, step, limits(about)):
-            found.append((mine - others, _straggler(one, about, others, places, narrow=narrow, two=len(own) == 2)))  # noqa: PLR2004 - a pair
+        mine = own[one.task]
+        if _lags(mine, others, one.step or 0.0, limits(about)):
+            verdict = _straggler(one, about, others, places, narrow=narrow, two=len(own) == 2)  # noqa: PLR2004 - a pair
+            found.append((mine - others, verdict))
     return [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])[:_MOST]]
+
+
+def _by_host(tasks: Iterable[TaskId], places: Places) -> dict[int, list[TaskId]]:
+    found: dict[int, list[TaskId]] = {}
+    for task in tasks:
+        found.setdefault(places.hosts[task], []).append(task)
+    return found
+
+
+def _host(host: int, here: Sequence[TaskId], mine: float, others: float, places: Places) -> Verdict:
+    names = f"{len(here)} tasks" if len(here) > 4 else ", ".join(map(str, here))  # noqa: PLR2004 - a line
+    says = f"host {places.name(host)} computes {_times(mine, others)} slower than the others ({names})"
+    says += f": {milliseconds(mine)} a step outside of collectives, the others {milliseconds(others)}"
+    advice = "look at that host: other programs on its cores, its clock rate, its cooling, its memory"
+    return _verdict((Cause.HOST, None, None, host), mine, others, says, advice)
 
 
 def _lags(mine: float, others: float, step: float, limits: Limits) -> bool:
@@ -187,36 +201,43 @@ def _straggler(one: TaskPace, about: About, others: float, places: Places, *, na
 
 
 def _links(links: Sequence[LinkPace], places: Places, limits: LimitsOf) -> list[Verdict]:
-    """Links that carry far less than the others while they are asked to, and are busy for it."""
-    slow: list[tuple[LinkPace, float]] = []
-    for one in links:
-        # Both directions of a pair may suffer from one fault: neither is the measure of the other where there are more.
-        others = [link for link in links if {link.source, link.target} != {one.source, one.target}]
-        others = others or [link for link in links if link is not one]
-        if not others:
-            continue
-        usual = statistics.median(link.carries or 0.0 for link in others)
-        load = statistics.median(link.load or 0.0 for link in others)
-        about = _link_about(one)
-        if _narrow(one, usual, load, limits(about)):
-            slow.append((one, usual))
+    """The slow ones, each by itself; or their host, where they are all that it has."""
+    slow = _slow(links, limits)
     if not slow or len(slow) == len(links):
         return []
+    touching: dict[int, list[LinkPace]] = {}
+    for one in links:
+        for host in _hosts(one, places):
+            touching.setdefault(host, []).append(one)
+    usual = {(one.source, one.target): rate for one, rate in slow}
     found, told = [], set()
-    for host in sorted({places.hosts[end] for one, _ in slow for end in (one.source, one.target)}):
-        touching = [one for one in links if host in _hosts(one, places)]
-        peers = {end for one in touching for end in _hosts(one, places)} - {host}
-        mine = [(one, usual) for one, usual in slow if host in _hosts(one, places)]
-        if len(peers) > 1 and len(mine) == len(touching) < len(links):
+    for host in sorted({host for one, _ in slow for host in _hosts(one, places)}):
+        peers = {end for one in touching[host] for end in _hosts(one, places)} - {host}
+        mine = [(one, usual[ends]) for one in touching[host] if (ends := (one.source, one.target)) in usual]
+        if len(peers) > 1 and len(mine) == len(touching[host]) < len(links):
             found.append(_host_links(host, mine, places))
-            told |= {(one.source, one.target) for one, _ in mine}
-    seen = set()
-    for one, usual in sorted(slow, key=lambda pair: pair[0].carries or 0.0):
-        about = _link_about(one)
-        if (one.source, one.target) not in told and about not in seen:
-            seen.add(about)
-            found.append(_link(one, usual, about, places))
+            told |= {_link_about(one) for one, _ in mine}
+    for one, rate in slow:
+        if (about := _link_about(one)) not in told:
+            told.add(about)
+            found.append(_link(one, rate, about, places))
     return found[:_MOST]
+
+
+def _slow(links: Sequence[LinkPace], limits: LimitsOf) -> list[tuple[LinkPace, float]]:
+    """Links that carry far less than the others while they are asked to, and are busy for it; and what those carry."""
+    by_ends = {(one.source, one.target): one for one in links}
+    carries = Others({ends: one.carries or 0.0 for ends, one in by_ends.items()})
+    loads = Others({ends: one.load or 0.0 for ends, one in by_ends.items()})
+    found = []
+    for (source, target), one in by_ends.items():
+        # Both directions of a pair may suffer from one fault: neither is the measure of the other where there are more.
+        pair = {(source, target), (target, source)} & by_ends.keys()
+        apart = pair if len(pair) < len(by_ends) else {(source, target)}
+        usual, load = carries.middle(apart, low=True), loads.middle(apart)
+        if usual is not None and load is not None and _narrow(one, usual, load, limits(_link_about(one))):
+            found.append((one, usual))
+    return sorted(found, key=lambda pair: pair[0].carries or 0.0)
 
 
 def _narrow(one: LinkPace, usual: float, load: float, limits: Limits) -> bool:
@@ -306,10 +327,6 @@ def _servers(tasks: Sequence[TaskPace], links: Sequence[LinkPace], places: Place
     advice = "split large variables: variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner("
     advice += f"max_shards={len(served)}) for ParameterServerStrategy; or use fewer ps"
     return [_verdict(about, mine, even, says, advice)]
-
-
-def _step(trains: Sequence[TaskPace], of: Collection[TaskId]) -> float:
-    return statistics.median(one.step or 0.0 for one in trains if one.task in of)
 
 
 def _times(mine: float, others: float) -> str:
