@@ -18,4 +18,6 @@ def milliseconds(seconds: float) -> str:
 
 
 def _two(value: float) -> str:
-    return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"  # noqa: PLR2004
+    if value >= 9.95:  # noqa: PLR2004 - rounded
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"  # noqa: PLR2004 - as above

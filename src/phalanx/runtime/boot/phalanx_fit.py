@@ -30,7 +30,8 @@ class Fit:
             self._set(_EPOCHS, about.get("epochs"))
             steps, model = about.get("steps"), getattr(callbacks, "model", None)
             if steps:
-                each = int(getattr(model, "steps_per_execution", 1) or 1)  # of tf_keras it is a variable
+                each = getattr(model, "steps_per_execution", 1)
+                each = int(each.numpy() if hasattr(each, "numpy") else each or 1)  # of tf_keras it is a variable
                 steps = -(-int(steps) // max(each, 1))
             self._set(_PER_EPOCH, steps)
         except Exception:  # noqa: BLE001 - not told, and never the program's trouble
