@@ -95,9 +95,11 @@ async def test_an_agent_that_does_not_come_is_told_of_as_it_was_and_nobody_waits
     assert {str(one["task"]) for one in found} >= {str(TaskId("worker", 0))}
 
 
-async def test_steps_that_nobody_asks_for_are_in_no_record():
+async def test_samples_are_kept_apart_from_what_happened():
     world, _ = await running(workers=2, hosts=2)
     before = len(world.records.records)
     await ask(world)
+    world.records.samples.clear()
     await asyncio.sleep(30.0)
     assert len(world.records.records) == before
+    assert {one.task for one in world.records.samples} == {TaskId("worker", 0), TaskId("worker", 1)}  # they lie apart

@@ -112,7 +112,7 @@ class Life:
             steps_per_epoch=words[inside.PER_EPOCH] or None,
             epoch_step=words[inside.IN_EPOCH] if words[inside.EPOCH] else None,
             loss=_double(words[inside.LOSS]) if words[inside.LOSSES] else None,
-            collective=words[inside.COLLECTIVE] / 1e9 if words[inside.COLLECTIVES] else None,
+            collective=words[inside.COLLECTIVE] / 1e9 if words[inside.COLLECTIVE] else None,
         )
 
     def facts(self) -> list[dict[str, Any]] | None:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from phalanx.runtime.boot.phalanx_life import Line
 
 # Places of the words, as in phalanx_life.
-_COLLECTIVES, _COLLECTIVE = 15, 16
+_COLLECTIVE = 15
+
+#: The attribute of a graph that holds the moment when its last collective has ended. It goes with the graph.
+_LAST = "_phalanx_collective_ended"
 
 #: The collectives of `collective_ops` that are measured.
 NAMES = ("all_reduce_v2", "all_gather_v2", "all_to_all_v2")
@@ -28,9 +31,8 @@ class Collectives:
     def __init__(self, line: "Line") -> None:
         """`line`: where it is written."""
         self._line = line
-        # Seconds in collectives, when the last one ended, and how many have. What runs side by side counts once.
-        self._sums: "Any" = None
-        self._eager, self._eagerly = 0, 0  # nanoseconds and number of those outside any graph
+        self._sum: "Any" = None  # a variable: seconds of those in graphs
+        self._eager = 0  # nanoseconds of those outside any graph
 
     def begin(self, tensor: "Any") -> "tuple[Any, Any]":
         """A collective is about to take `tensor`: a mark for `end`, and what it is to take instead."""
@@ -48,7 +50,6 @@ class Collectives:
         try:
             if type(mark) is int:
                 self._eager += self._line.now() - mark
-                self._eagerly += 1
             elif mark is not None:
                 self._after(mark, result)
         except Exception:  # noqa: BLE001 - as above
@@ -57,36 +58,39 @@ class Collectives:
     def look(self, _result: "Any" = None) -> None:
         """Write down how much it was so far. For the main thread, after a step: a read of a variable on the CPU."""
         try:
-            seconds, _, count = (0.0, 0.0, 0.0) if self._sums is None else self._sums.numpy()
-            self._line.words[_COLLECTIVE] = int(seconds * 1e9) + self._eager
-            self._line.words[_COLLECTIVES] = int(count) + self._eagerly
+            inside = 0 if self._sum is None else int(float(self._sum) * 1e9)
+            words = self._line.words
+            words[_COLLECTIVE] = max(words[_COLLECTIVE], inside + self._eager)  # the clock may have been set back
         except Exception:  # noqa: BLE001 - as above
             return
 
     def _before(self, tensor: "Any") -> "tuple[Any, Any]":
         """The moment at which the tensor is there, and the tensor as it is then."""
         ops = _part("framework.ops")
-        if self._sums is None:
+        if self._sum is None:
             with ops.init_scope(), ops.device("CPU:0"):
-                self._sums = _part("ops.resource_variable_ops").ResourceVariable(
-                    [0.0, 0.0, 0.0], dtype=_part("framework.dtypes").float64, trainable=False, name="phalanx_collective"
+                self._sum = _part("ops.resource_variable_ops").ResourceVariable(
+                    0.0, dtype=_part("framework.dtypes").float64, trainable=False, name="phalanx_collective"
                 )
         tensor = ops.convert_to_tensor(tensor)
-        with ops.device("CPU:0"), ops.control_dependencies([tensor]):
+        with ops.control_dependencies([tensor]):
             begun = _part("ops.gen_logging_ops").timestamp()
         with ops.control_dependencies([begun]):
-            return begun, _part("ops.array_ops").identity(tensor)
+            return begun, _part("ops.gen_array_ops").identity(tensor)
 
     def _after(self, begun: "Any", result: "Any") -> None:
-        """Add what has passed until the result is there. Nothing waits for it: a tf.function runs it all the same."""
-        ops, maths = _part("framework.ops"), _part("ops.gen_math_ops")
-        variables = _part("ops.gen_resource_variable_ops")
-        with ops.device("CPU:0"), ops.control_dependencies([result]):
+        """Add what has passed until the result is there. Nothing waits for it: a tf.function runs it all the same.
+
+        Collectives of one graph run one after the other. One whose tensor has waited for its turn begins with that.
+        """
+        graph = result.graph
+        with _part("framework.ops").control_dependencies([result]):
             ended = _part("ops.gen_logging_ops").timestamp()
-            until = variables.read_variable_op(self._sums.handle, dtype=ended.dtype)[1]
-            spent = maths.maximum(ended - maths.maximum(begun, until), 0.0)
-            more = _part("ops.gen_array_ops").pack([spent, ended - until, ops.convert_to_tensor(1.0, ended.dtype)])
-            variables.assign_add_variable_op(self._sums.handle, more)
+        before = getattr(graph, _LAST, None)
+        if before is not None:
+            begun = _part("ops.gen_math_ops").maximum(begun, before)
+        setattr(graph, _LAST, ended)
+        _part("ops.gen_resource_variable_ops").assign_add_variable_op(self._sum.handle, ended - begun)
 
 
 def _part(name: str) -> "Any":

@@ -21,11 +21,13 @@ class Fit:
         """`line`: where it is written."""
         self._line = line
         self._held: "Any" = None  # a loss on an accelerator, which may still be on its way
+        self._over = -1  # steps in the last epoch of a `fit` that is through; below 0: none is
 
     def begins(self, callbacks: "Any") -> None:
         """`callbacks`: the list with which it goes through its epochs."""
         try:
             about = getattr(callbacks, "params", None) or {}
+            self._over = -1
             self._set(_EPOCH, 0)
             self._set(_EPOCHS, about.get("epochs"))
             steps, model = about.get("steps"), getattr(callbacks, "model", None)
@@ -57,9 +59,16 @@ class Fit:
         except Exception:  # noqa: BLE001 - as above
             return
 
+    def ends(self) -> None:
+        """What it has told stays, until something else trains."""
+        self._over = self._line.words[_IN_EPOCH]
+
     def look(self, result: "Any") -> None:
         """Read the loss of a step that has returned `result`. Never waits for the device that computes it."""
         try:
+            if 0 <= self._over < self._line.words[_IN_EPOCH]:
+                self._over = -1
+                self._set(_EPOCH, 0)
             held, self._held = self._held, None
             loss = _scalar(result)
             if loss is not None and "CPU" not in loss.backing_device:

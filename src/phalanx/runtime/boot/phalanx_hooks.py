@@ -260,6 +260,7 @@ def _backups(module: "Any", deeds: "Deeds") -> None:
 def _epochs(owner: "Any", fit: "Fit") -> None:
     """Hear `owner`, a list of callbacks, where a training and its epochs begin and end."""
     _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: fit.begins(self), None)
+    _heard(owner, "on_train_end", None, lambda *_args, **_kwargs: fit.ends())
     _heard(owner, "on_epoch_begin", lambda _self, epoch, *_args, **_kwargs: fit.epoch_begins(epoch), None)
     _heard(owner, "on_epoch_end", None, lambda _self, _epoch, logs=None: fit.epoch_ends(logs))
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PID, STEPS, STEPPED, LONGEST, TRACING, VALIDATION, SAVING, FINISHED, DROPPED = range(9)
 #: What `fit` tells: the epoch from 1, how many there will be, steps that make one, steps done in this one. 0: unknown.
 EPOCH, EPOCHS, PER_EPOCH, IN_EPOCH = range(9, 13)
-#: How often a loss was read, and the newest, as a double; collectives that have ended, and nanoseconds inside them.
-LOSSES, LOSS, COLLECTIVES, COLLECTIVE = range(13, 17)
+#: How often a loss was read, and the newest, as a double; nanoseconds inside collectives, 0: none was measured.
+LOSSES, LOSS, COLLECTIVE = range(13, 16)
 WORDS = 32
 #: Bytes of the file that hold words; stacks are written behind them.
 SIZE = 4096
