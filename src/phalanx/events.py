@@ -21,6 +21,8 @@ from phalanx.hostevents import StandbysReady as StandbysReady  # noqa: PLC0414 -
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.slowevents import SlowEnded as SlowEnded  # noqa: PLC0414 - as above
+from phalanx.slowevents import SlowFound as SlowFound  # noqa: PLC0414 - as above
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,6 +33,7 @@ def test_workers_train_one_model_on_digits(here, workers):
     assert [t["task"] for t in report["tasks"]] == [f"worker:{n}" for n in range(workers)]
     assert all(t["exit_code"] == 0 and t["listening"] for t in report["tasks"])
     assert all(e["standby"] for e in here.events("task-started"))
+    assert all(task["steps"] > 0 and 0 < task["training"]["last_loss"] < 10 for task in report["tasks"])
     here.gone(within=5)
 
 

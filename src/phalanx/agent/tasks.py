@@ -73,7 +73,8 @@ class Tasks:
     def attach(self, link: Link) -> None:
         """Events go to `link` from now on, and the reaper's words come in."""
         self._link = link
-        link.steps = self._progress.steps
+        link.samples, link.parting = self._progress.samples, self._progress.parting
+        link.measured = self._watch.measured
         self._reaper.attach(asyncio.get_running_loop(), self._on_child)
         self._spawn(self._guard(Sentry(self._reaper.pid)))
 

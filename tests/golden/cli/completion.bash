@@ -22,6 +22,7 @@ _phalanx_options() {
         report) echo '--json --help' ;;
         attach) echo '--quiet --json --help' ;;
         stacks) echo '--json --help' ;;
+        diagnose) echo '--json --help' ;;
         stop) echo '--now --wait --no-wait --help' ;;
         scale) echo '--help' ;;
         join) echo '--host --help' ;;
@@ -65,7 +66,7 @@ _phalanx() {
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight init schema ps logs events report attach stacks stop scale join check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight init schema ps logs events report attach stacks diagnose stop scale join check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
@@ -91,7 +92,7 @@ _phalanx() {
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")
     else
         case $verb in
-            ps | logs | events | report | attach | stacks | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
+            ps | logs | events | report | attach | stacks | diagnose | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
             completion) known='bash zsh fish' ;;
         esac
     fi

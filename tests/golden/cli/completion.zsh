@@ -20,6 +20,7 @@ _phalanx() {
         'report:Say how a run ended, why, and what to do next.'
         'attach:Follow a run that goes on elsewhere.'
         'stacks:Print where each task is: what its threads do now.'
+        'diagnose:Say where the time of a run goes, and who makes it slow.'
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
@@ -227,6 +228,10 @@ _phalanx() {
             '1:run:_phalanx_runs' ;;
         stacks) _arguments -s : \
             '--json[One JSON object a task and line]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        diagnose) _arguments -s : \
+            '--json[Every figure, for scripts]' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         stop) _arguments -s : \
