@@ -67,6 +67,9 @@ class MemoryRecords:
     def measured(self, message: Poll | Report, now: float) -> None:
         self.samples += message.samples
 
+    def seen(self, samples: object) -> None:
+        return
+
     async def settle(self) -> None:
         return
 

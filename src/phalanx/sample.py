@@ -48,3 +48,22 @@ class LinkSample:
     sent: int
     #: Seconds, the smoothed round trip as the kernel has it.
     rtt: float | None = None
+    #: Seconds in which something was under way to the target, without those in which the target took nothing: what the
+    #: link carries while it is asked to is `sent` by `busy`, however seldom it is asked (facts §11).
+    busy: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LoadSample:
+    """What one task has used, seen from outside: of every task, whether or not a runtime rides inside it."""
+
+    task: TaskId
+    generation: int
+    attempt: int
+    #: Unix seconds.
+    at: float
+    #: CPU seconds of its processes.
+    cpu: float
+    #: Bytes to and from the other tasks of its cluster.
+    sent: int = 0
+    received: int = 0

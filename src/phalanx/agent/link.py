@@ -14,7 +14,7 @@ from phalanx.agent.succession import Succession
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
-from phalanx.protocol.messages import Join, Joined, Order, Orders, Poll, Report, Taken
+from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.protocol.transport import LeadSilentError
 from phalanx.sample import TaskSample
@@ -81,6 +81,8 @@ class Link:
         #: on each report. Both come anyway.
         self.samples: Callable[[], tuple[TaskSample, ...]] = tuple
         self.parting: Callable[[], tuple[TaskSample, ...]] = tuple
+        #: What they use and send: rides on some polls.
+        self.measured: Callable[[], Measured | None] = lambda: None
 
     def say(self, event: Event) -> None:
         """Hand an event over as soon as the lead takes it."""
@@ -144,6 +146,7 @@ class Link:
             prepared=self._prepared,
             next_ports=self._next_ports,
             samples=self.samples(),
+            measured=self.measured(),
             heard=self._heard,
             wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )

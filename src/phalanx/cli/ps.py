@@ -26,6 +26,7 @@ from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.lastwords import last_written
 from phalanx.records.reader import read_end
+from phalanx.slowevents import holding
 from phalanx.taskstate import TaskPhase, TaskState, total_steps
 
 #: Ended runs older than this are shown with --all only.
@@ -196,6 +197,9 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
     print(f"{entry.run} {state.phase.value}{progress.headline(state)}{ready}")
     for line in columns(rows, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000):
         print(f"  {line}")
+    if not state.phase.terminal:
+        for slow in holding(state.slow, state.generation):
+            print(f"  slow: {slow.says}")
     return 0
 
 

@@ -22,6 +22,7 @@ from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
 from phalanx.redact import redact
+from phalanx.slowevents import holding
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -33,6 +34,8 @@ _HEADINGS = ("task", "host", "state", "up", "silent")
 _LAST = "last line"
 #: Characters of the last line for which some of the progress is left out.
 _ROOM = 20
+#: How many reasons for a slow training are shown.
+_SLOW = 2
 _BAD = (TaskPhase.FAILED, TaskPhase.LOST, TaskPhase.VICTIM)
 
 
@@ -92,7 +95,8 @@ class LiveView:
     def picture(self, state: RunState) -> list[Text]:
         """What is drawn now, a line each, none wider than the terminal."""
         width, height = self._console.size
-        room = max(height - _FRAME - len(self._messages[-1:]), 1)
+        slow = holding(state.slow, state.generation)[:_SLOW] if not state.phase.terminal else ()
+        room = max(height - _FRAME - len(self._messages[-1:]) - len(slow), 1)
         shown = self._chosen(state, room)
         self._progress.look()
         head, *lines = columns(self._rows(state, shown, width - 1), width=width - 1)
@@ -100,6 +104,7 @@ class LiveView:
         texts += [Text(line, style=_style(task)) for line, task in zip(lines, shown, strict=True)]
         if len(shown) < len(state.tasks):
             texts.append(Text(cut(f"… and {_others(state, shown)}", width - 1), style="dim"))
+        texts += [Text(cut(f"slow: {one.says}", width - 1), style="yellow") for one in slow]
         texts += [Text(cut(message, width - 1), style="yellow") for message in self._messages[-1:]]
         if self._footer and state.stop is None and not self._messages:  # it says how to stop
             texts.append(Text(cut(self._footer, width - 1), style="dim"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from phalanx.decide.exits import telling_line
 from phalanx.noise import telling
@@ -30,7 +30,8 @@ def render(report: Report, *, width: int = 100, ink: Ink | None = None, brief: b
     ink = ink or Ink()
     parts = [_headline(report, ink), *_warnings(report, ink), *_past(report), *_cause(report, ink), *_kept(report)]
     if not brief:
-        parts += ["", *_table(report, width, ink), *_training(report, width), *_left(report, ink)]
+        table = [*_table(report, width, ink), *_training(report, width)]
+        parts += [*_slow(report, ink), "", *table, *_left(report, ink)]
     return "\n".join([*parts, *_next(report, ink)]) + "\n"
 
 
@@ -93,6 +94,21 @@ def _kept(report: Report) -> Iterator[str]:
     yield f"  last checkpoint: {left.path}{at}{lost}"
 
 
+def _slow(report: Report, ink: Ink) -> Iterator[str]:
+    """What held the training up, and for how long; the newest of those that came again and again."""
+    if not report.slow:
+        return
+    yield "  slow:"
+    newest = {(one.cause, one.task, one.peer, one.host): one for one in report.slow}
+    for about, one in [*newest.items()][:NAMED]:
+        lasted = f"for {duration(one.ended - one.found)}" if one.ended is not None else f"since {clock(one.found)}"
+        times = sum((each.cause, each.task, each.peer, each.host) == about for each in report.slow)
+        again = f", {times} times" if times > 1 else ""
+        yield f"    {ink(one.says, 'yellow')} ({lasted}{again})"
+        if one.advice:
+            yield f"      {one.advice}"
+
+
 def _lost(count: int, where: str = "") -> str:
     return f"1 step{where} is lost" if count == 1 else f"{count} steps{where} are lost"
 
@@ -107,6 +123,9 @@ def _words(task: TaskReport, count: int, ink: Ink) -> Iterator[str]:
     yield f"  the last lines of {task.task}:"
     for line in lines[-count:]:
         yield f"    {ink('|', 'dim')} {line}".rstrip()
+    if task.raised:
+        at = f", at {visible(task.raised_at)}" if task.raised_at else ""
+        yield f"    the exception{at}: {visible(task.error_file)}" if task.error_file else f"    the exception{at}"
     if task.logs:
         yield "    " + ink(", ".join(f"{log.path} ({size(log.bytes)})" for log in task.logs if log.bytes), "dim")
 
@@ -145,10 +164,14 @@ def _said(task: TaskReport) -> str:
     """A task that did well prints its result on stdout; one that did not explains itself on stderr."""
     if task.refused:
         return task.refused
-    if task.state in _BAD and (said := telling_line([visible(line) for line in task.last_lines])):
+    if task.state in _BAD and (said := telling_line([visible(line) for line in _evidence(task)])):
         return said
     lines = [visible(line).strip() for line in (task.last_output, *reversed(task.last_lines))]
     return next((line for line in telling(line for line in lines if line)), "")
+
+
+def _evidence(task: TaskReport) -> Sequence[str]:
+    return task.raised.splitlines() or task.last_lines
 
 
 def _colour(task: TaskReport) -> tuple[str, ...]:

@@ -100,6 +100,45 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """What one attempt has used so far, seen from outside. As `sample.LoadSample`."""
+
+    task: TaskId
+    generation: int
+    attempt: int
+    cpu: float
+    sent: int = 0
+    received: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class End:
+    """One task's end of a connection between two of them.
+
+    Who calls knows whom; who is called knows only the port that the other calls from. The lead puts the two together.
+    """
+
+    task: TaskId
+    #: Whom it has called; None where it was called.
+    peer: TaskId | None = None
+    #: The port of the one that has called.
+    port: int
+    #: As in `sample.LinkSample`, of this connection alone.
+    sent: int
+    busy: float | None = None
+    rtt: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What the tasks of one host use and send, by that host's clock. Not in every poll, and of few connections."""
+
+    at: float
+    loads: tuple[Load, ...] = ()
+    ends: tuple[End, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Poll:
     """An agent asks for orders after `after`. Counts as a sign of life."""
 
@@ -117,6 +156,8 @@ class Poll:
     heard: float = 0.0
     #: How far the tasks are that run here.
     samples: tuple[TaskSample, ...] = ()
+    #: What they use and send, which shows who is slow; None between two measurements.
+    measured: Measured | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,6 +55,14 @@ def steps(address: str, token: str) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
+def slow(address: str, token: str) -> Any:
+    """Where the time of the last half minute went, as `plan.wire` writes a `decide.slowness.Look`.
+
+    Raises LeadUnreachableError.
+    """
+    return _call(address, token, "GET", "/v1/slow", None, timeout=5.0).get("look")
+
+
 def stop(address: str, token: str, *, hard: bool, by: str) -> None:
     """Ask the lead to end the run; idempotent. Returns once it has taken note. Raises LeadUnreachableError."""
     _call(address, token, "POST", "/v1/stop", {"hard": hard, "by": by}, timeout=3.0)

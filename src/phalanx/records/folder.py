@@ -126,6 +126,11 @@ class RunFolder:
         return self.path / "metrics" / "links.jsonl"
 
     @property
+    def load_samples(self) -> Path:
+        """What tasks have used, seen from outside; the same."""
+        return self.path / "metrics" / "loads.jsonl"
+
+    @property
     def agents(self) -> Path:
         """The agents' own words, a file a host."""
         return self.path / "agents"

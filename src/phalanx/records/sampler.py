@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from phalanx.errors import PlaceError
-from phalanx.names import TaskId
-from phalanx.records.samples import head, read_samples, thinned, to_line
+from phalanx.records.samples import head, key_of, read_samples, thinned, to_line
 from phalanx.records.writer import FencedError, write_atomic
-from phalanx.sample import LinkSample, TaskSample
+from phalanx.sample import LinkSample, LoadSample, TaskSample
 
-S = TypeVar("S", TaskSample, LinkSample)
+S = TypeVar("S", TaskSample, LinkSample, LoadSample)
 
 #: Seconds between two samples of one task, at least; and how many a second are written of all together.
 EVERY, RATE = 2.0, 400
@@ -115,21 +114,21 @@ class Sampler(Generic[S]):
 
 
 class Sieve:
-    """Which samples are worth a line: those of one task some time apart, and the last one of each attempt."""
+    """Which samples are worth a line: those of one task or link some time apart, and the last one of each attempt."""
 
     def __init__(self) -> None:
         """Nothing has passed."""
         self._passed: dict[tuple[object, ...], float] = {}
-        self._tasks: set[TaskId] = set()
+        self._about: set[tuple[object, ...]] = set()  # the tasks or links, whatever attempt they are in
 
-    def through(self, samples: Iterable[TaskSample], *, last: bool) -> list[TaskSample]:
+    def through(self, samples: Iterable[S], *, last: bool = False) -> list[S]:
         """Those that are. `last`: they are the last ones of their attempts, and told more than once perhaps."""
         found = []
         for sample in samples:
-            key = (sample.task, sample.generation, sample.attempt)
+            key = key_of(sample)
             before = self._passed.get(key)
-            self._tasks.add(sample.task)
-            least = max(EVERY, len(self._tasks) / RATE)
+            self._about.add(key if isinstance(sample, LinkSample) else key[:1])
+            least = max(EVERY, len(self._about) / RATE)
             if before is None or sample.at - before >= least or (last and sample.at > before):
                 self._passed[key] = sample.at
                 found.append(sample)

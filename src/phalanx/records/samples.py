@@ -1,7 +1,7 @@
 """Samples in files: a line each, the values alone, under a line that names them. Read while they are written.
 
-`metrics/tasks.jsonl` holds `TaskSample`s, `metrics/links.jsonl` `LinkSample`s. A file is replaced by a thinner one when
-it has grown: the older a sample, the farther it may be from the next.
+`metrics/tasks.jsonl` holds `TaskSample`s, `metrics/links.jsonl` `LinkSample`s, `metrics/loads.jsonl` `LoadSample`s. A
+file is replaced by a thinner one when it has grown: the older a sample, the farther it may be from the next.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from phalanx.names import TaskId
-from phalanx.sample import LinkSample, TaskSample
+from phalanx.sample import LinkSample, LoadSample, TaskSample
 
-S = TypeVar("S", TaskSample, LinkSample)
+Sample = TaskSample | LinkSample | LoadSample
+S = TypeVar("S", TaskSample, LinkSample, LoadSample)
 
 #: Two samples of an age are kept where they lie this part of it apart: 64 of an hour's first half, 64 of the second's.
 _APART = 1 / 64
@@ -28,12 +29,12 @@ _APART = 1 / 64
 _RECENT = 1 << 18
 
 
-def to_line(sample: TaskSample | LinkSample) -> str:
+def to_line(sample: Sample) -> str:
     """One sample, without its newline. Numbers that JSON lacks are strings: `"NaN"`, `"Infinity"`."""
     return json.dumps([plain(getattr(sample, name)) for name in _names(type(sample))], separators=(",", ":"))
 
 
-def head(kind: type[TaskSample | LinkSample]) -> str:
+def head(kind: type[Sample]) -> str:
     """The line that names the values of those after it."""
     return json.dumps(_names(kind), separators=(",", ":"))
 
@@ -84,11 +85,11 @@ def read_samples(path: Path, kind: type[S]) -> list[S]:
 def thinned(samples: Iterable[S], now: float) -> list[S]:
     """Fewer of them, in their order: of each attempt or link the first, the last, and between them by their age."""
     found = list(samples)
-    last = {_key(sample): number for number, sample in enumerate(found)}
+    last = {key_of(sample): number for number, sample in enumerate(found)}
     kept: dict[Any, float] = {}
     result = []
     for number, sample in enumerate(found):
-        key = _key(sample)
+        key = key_of(sample)
         if last[key] == number or sample.at - kept.get(key, -math.inf) >= (now - sample.at) * _APART:
             kept[key] = sample.at
             result.append(sample)
@@ -104,10 +105,11 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _key(sample: TaskSample | LinkSample) -> tuple[Any, ...]:
-    if isinstance(sample, TaskSample):
-        return (sample.task, sample.generation, sample.attempt)
-    return (sample.source, sample.target)
+def key_of(sample: Sample) -> tuple[Any, ...]:
+    """What samples have in common that may be compared."""
+    if isinstance(sample, LinkSample):
+        return (sample.source, sample.target)
+    return (sample.task, sample.generation, sample.attempt)
 
 
 def _sample(kind: type[S], values: dict[str, Any]) -> S:
@@ -122,10 +124,10 @@ def _sample(kind: type[S], values: dict[str, Any]) -> S:
     return kind(**known)
 
 
-_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (TaskSample, LinkSample)}
+_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (TaskSample, LinkSample, LoadSample)}
 
 
-def _names(kind: type[TaskSample | LinkSample]) -> list[str]:
+def _names(kind: type[Sample]) -> list[str]:
     return _NAMES[kind]
 
 
