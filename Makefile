@@ -19,7 +19,7 @@ help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(DEMO) ## train a real classifier on two workers of this machine
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/phalanx run --name demo --workers 2 examples/digits/train.py
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/phalanx run --name demo --workers 2 examples/custom_loop/train.py
 	@$(BIN)/phalanx logs last worker:0 | grep '^accuracy' | tail -n 1
 
 test: lint docs ## lint, docs, and every test but the soak

@@ -18,7 +18,7 @@ from phalanx.agent.ports import PortHolder
 
 pytestmark = [pytest.mark.real, pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 
 @pytest.mark.parametrize("workers", [2, 3])
