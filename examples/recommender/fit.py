@@ -10,7 +10,7 @@ import tf_keras as keras
 from movielens import MOVIES, SEED, TRAIN, USERS, load_ratings
 
 TASTE = 16  # numbers of a taste
-DECAY = 2e-5
+DECAY = 0.05
 
 
 def parse_arguments():
@@ -25,7 +25,13 @@ def build_model(mean):
     user, movie = (keras.Input((), dtype="int64", name=name) for name in ("user", "movie"))
 
     def rows(count, width, of):
-        return keras.layers.Embedding(count, width, embeddings_regularizer=keras.regularizers.L2(DECAY))(of)
+        # What decays is what was looked up: to weigh the table itself would move all of it in every step.
+        return keras.layers.Embedding(
+            count,
+            width,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
+            activity_regularizer=keras.regularizers.L2(DECAY),
+        )(of)
 
     taste = keras.layers.Dot(axes=1)([rows(USERS, TASTE, user), rows(MOVIES, TASTE, movie)])
     stars = keras.layers.Add()([taste, rows(USERS, 1, user), rows(MOVIES, 1, movie)])
