@@ -19,7 +19,7 @@ BATCH = 48  # pictures per step, all workers together
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--backup", metavar="DIR", help="save here after each epoch and resume from it; shared")
+    parser.add_argument("--checkpoint", metavar="DIR", help="save here after each epoch and resume from it; shared")
     return parser.parse_args()
 
 
@@ -76,7 +76,7 @@ def main():
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
-    backup = [keras.callbacks.BackupAndRestore(arguments.backup)] if arguments.backup else []
+    backup = [keras.callbacks.BackupAndRestore(arguments.checkpoint)] if arguments.checkpoint else []
     model.fit(
         shared_batches(train, BATCH).repeat(),
         epochs=arguments.epochs,

@@ -22,7 +22,7 @@ DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 
 @pytest.mark.parametrize(
-    "roles", [{"worker": 1}, {"worker": 2}, {"worker": 3}, {"chief": 1, "worker": 1}], ids=lambda roles: "+".join(roles)
+    "roles", [{"worker": 1}, {"worker": 2}, {"worker": 3}, {"chief": 1, "worker": 1}], ids="+".join
 )
 def test_workers_train_one_model_on_digits(here, roles):
     """A loop of one's own at every size; the fit of both Kerases is in tests/e2e/test_keras3.py."""

@@ -149,7 +149,7 @@ def test_the_examples_give_nothing_to_say(example):
     if "ParameterServerStrategy" in example.read_text():
         sizes = [Roles(chief=1, worker=2, ps=1), Roles(chief=1, worker=1, ps=2)]
     for roles in (None, *sizes):
-        around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=roles)
+        around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=roles, mends=True)
         assert check(example, around) == (), roles
 
 
