@@ -65,6 +65,8 @@ class RunState:
     leader: TaskId | None = None
     wanted_hosts: int = 1
     must_listen: bool = False
+    #: Roles outside the cluster, each with what the failure of one of its tasks means.
+    outside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     elastic: Elastic | None = None
     #: What somebody has asked for, and the order to stop for another number.
     scale: ev.ScaleRequested | None = None
@@ -159,6 +161,7 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
         leader=event.leader,
         wanted_hosts=event.hosts,
         must_listen=event.must_listen,
+        outside=event.outside,
         elastic=event.elastic,
         started=state.started or event.time,
         tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
@@ -185,9 +188,7 @@ def _left(state: RunState, event: ev.HostLeft) -> RunState:
 
 def _standbys(state: RunState, event: ev.StandbysReady) -> RunState:
     known = state.hosts.get(event.host)
-    if known is None:
-        return state
-    return _host(state, dataclasses.replace(known, standbys=event.count, standby_bytes=event.bytes))
+    return _host(state, dataclasses.replace(known, standbys=event.count, standby_bytes=event.bytes)) if known else state
 
 
 def _host(state: RunState, host: HostState) -> RunState:

@@ -49,15 +49,17 @@ class Tasks:
         boot: str,
         pool: Callable[[Callable[[ev.Event], None]], Pool],
         ports_after: Callable[[int], tuple[int, ...]],
+        lend: Callable[[int], None],
         preflight: Preflight,
     ) -> None:
         """`pool` makes the standbys of this host, told where to say what becomes of them.
 
         `boot`: the folder with the runtime's sitecustomize; empty where nothing of ours may be in the tasks.
 
-        `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
+        `ports_after` holds ports for the generation after the one it is given, and lets go of older ones; `lend` lets
+        a program that is no server of TensorFlow's listen on one.
         """
-        self._ports_after, self._preflight = ports_after, preflight
+        self._ports_after, self._lend, self._preflight = ports_after, lend, preflight
         self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
         self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
@@ -97,7 +99,7 @@ class Tasks:
         """Carry out one order of the lead."""
         match order.kind:
             case "prepare":
-                self._prepare(order)
+                self._prepare(order.placed())
             case "go":
                 self._spawn(self._go(order))
             case "stacks":
@@ -227,6 +229,8 @@ class Tasks:
             self._give_up(time.time(), f"its agent cannot start {running.task.id}: {refusal(wrong)}")
 
     def _start_now(self, running: Running, now: float) -> None:
+        if running.task.lent and running.task.port is not None:
+            self._lend(running.task.port)
         if running.standby is not None and running.child is not None and running.child.alive:
             self._reaper.mark(running.child, self._identity(running))
             running.standby.go(running.news, unset=running.gone)

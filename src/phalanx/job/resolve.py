@@ -12,7 +12,7 @@ from phalanx.job.advise import count_of
 from phalanx.job.model import Job, port_range
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
 from phalanx.plan.bind import serves
-from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
+from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Strategy
 from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.policies import Grace, Health, Policies, Preflight, Restart
 from phalanx.plan.preview import preview_hosts
@@ -117,6 +117,8 @@ def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tup
                 gpus=gpus[kind],
                 memory=said.memory if said else None,
                 in_cluster=kind in KNOWN_TYPES or bool(said and said.in_cluster),
+                port=bool(said and said.port),
+                failure=Failure(said.failure) if said else Failure.ALONE,
             ),
         )
     return tuple(made)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist
 from phalanx.plan.host import Host
+from phalanx.plan.own import found_here
 from phalanx.plan.wire import WireError, from_wire, to_wire
 
 #: Raised when an older agent and a newer lead could misunderstand each other.
@@ -65,6 +66,8 @@ class StartTask:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     port: int | None = None
+    #: Whether that port is for a program of any kind, not for the task's server in the cluster.
+    lent: bool = False
     attempt: int = 1
     tail: str | None = None
     head: str | None = None
@@ -96,6 +99,11 @@ class Order:
     #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
+
+    def placed(self) -> Order:
+        """The same, where our own programs are files of this host."""
+        tasks = tuple(dataclasses.replace(task, argv=found_here(task.argv)) for task in self.tasks)
+        return dataclasses.replace(self, tasks=tasks)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
