@@ -17,6 +17,8 @@ from phalanx.hostevents import HostJoined as HostJoined  # noqa: PLC0414 - as ab
 from phalanx.hostevents import HostLeft as HostLeft  # noqa: PLC0414 - as above
 from phalanx.hostevents import HostLost as HostLost  # noqa: PLC0414 - as above
 from phalanx.hostevents import HostWithdrawn as HostWithdrawn  # noqa: PLC0414 - as above
+from phalanx.hostevents import OutputsAsked as OutputsAsked  # noqa: PLC0414 - as above
+from phalanx.hostevents import OutputsFound as OutputsFound  # noqa: PLC0414 - as above
 from phalanx.hostevents import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
 from phalanx.hostevents import StandbysReady as StandbysReady  # noqa: PLC0414 - as above
 from phalanx.names import TaskId

@@ -98,6 +98,8 @@ class RunState:
     #: Where each generation went on; the first where it read a checkpoint.
     resumed: tuple[ev.Resumed, ...] = ()
     succeeded: ev.LeaderSucceeded | None = None
+    #: What the job should leave behind: that somebody looks for it, then what was found.
+    outputs: ev.OutputsAsked | ev.OutputsFound | None = None
     end: ev.RunEnded | None = None
     notes: tuple[ev.Noted, ...] = ()
 
@@ -320,10 +322,6 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
     return dataclasses.replace(state, phase=RunPhase.STARTING, culprit=None, tasks={**state.tasks, **again})
 
 
-def _scale(state: RunState, event: ev.ScaleRequested) -> RunState:
-    return dataclasses.replace(state, scale=event)
-
-
 def _resize(state: RunState, event: ev.ResizeOrdered) -> RunState:
     return dataclasses.replace(state, resize=event) if event.generation == state.generation else state
 
@@ -349,10 +347,6 @@ def _stacks(state: RunState, event: ev.StacksOrdered) -> RunState:
     return dataclasses.replace(state, stacks=event) if event.generation == state.generation else state
 
 
-def _stop_requested(state: RunState, event: ev.StopRequested) -> RunState:
-    return dataclasses.replace(state, stop=event)
-
-
 def _succeeded(state: RunState, event: ev.LeaderSucceeded) -> RunState:
     return dataclasses.replace(state, phase=RunPhase.FINISHING, succeeded=event)
 
@@ -369,6 +363,11 @@ def _run_ended(state: RunState, event: ev.RunEnded) -> RunState:
     return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event, tasks=tasks)
 
 
+def _keeps(field: str) -> Callable[[RunState, Any], RunState]:
+    """The newest event of its kind, as it is."""
+    return lambda state, event: dataclasses.replace(state, **{field: event})
+
+
 #: What each event does to the state; the first whose type fits.
 _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] = (
     (ev.RunStarted, _started),
@@ -381,16 +380,18 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.HostChecked, _checked),
     (ev.PreflightPassed, _cleared),
     (ev.TaskEvent, _task),
-    (ev.StopRequested, _stop_requested),
+    (ev.StopRequested, _keeps("stop")),
     (ev.StopOrdered, _stop),
     (ev.StacksOrdered, _stacks),
     (ev.CulpritNamed, _culprit),
     (ev.RestartOrdered, _restart),
     (ev.TaskGivenUp, _given_up),
-    (ev.ScaleRequested, _scale),
+    (ev.ScaleRequested, _keeps("scale")),
     (ev.ResizeOrdered, _resize),
     (ev.Resumed, _resumed),
     (ev.LeaderSucceeded, _succeeded),
+    (ev.OutputsAsked, _keeps("outputs")),
+    (ev.OutputsFound, _keeps("outputs")),
     (ev.Noted, _noted),
     (ev.RunEnded, _run_ended),
 )

@@ -16,6 +16,7 @@ from phalanx.agent.disk import Disk
 from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
 from phalanx.agent.logs import Logs
+from phalanx.agent.outputs import find
 from phalanx.agent.pool import Pool
 from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
@@ -24,6 +25,7 @@ from phalanx.agent.running import Running
 from phalanx.agent.sentry import LOOK as GLANCE
 from phalanx.agent.sentry import Roused, Sentry, Spent
 from phalanx.agent.watch import Watch
+from phalanx.apart import apart
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, unpack
@@ -106,6 +108,8 @@ class Tasks:
                 for running in self._of(order):
                     if running.pid:
                         self._spawn(self._stacks(running))
+            case "outputs":
+                self._spawn(self._outputs(order.outputs))
             case "last":
                 self._pool.no_more()
             case "stop":
@@ -273,6 +277,11 @@ class Tasks:
         self._watch.disturb(running)
         if found is not None:
             self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
+
+    async def _outputs(self, patterns: Sequence[str]) -> None:
+        """What the job has left behind; a disk that hangs is not waited for by anybody."""
+        found = await apart(lambda: find(patterns, self._cwd), name="outputs")
+        self._said.say(ev.OutputsFound(time=time.time(), host=self._host, outputs=found))
 
     # Ending --------------------------------------------------------------------------------------------------------
 

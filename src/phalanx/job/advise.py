@@ -224,7 +224,7 @@ def _commands(job: Job) -> Iterator[tuple[Loc, str]]:
         if used := command.placeholders([job.checkpoint]):
             yield ("checkpoint",), f"{{{min(used)}}} is filled in in commands only; name one folder for every run"
         return
-    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
+    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command), (("outputs",), job.outputs)]
     commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
     for loc, words in commands:
         for number, word in enumerate(words):

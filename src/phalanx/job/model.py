@@ -298,8 +298,7 @@ class Job(_Part):
     command: list[Word] = Field(
         min_length=1,
         description="What each task runs, one word an item; `train.py` and a bare `python` run under the interpreter "
-        "that `phalanx plan` shows. {checkpoint}, {run}, {task_dir} and {generation} are filled in, and the addresses "
-        "of roles with a port. Required.",
+        "that `phalanx plan` shows. {checkpoint}, {run}, {task_dir} and {generation} are filled in. Required.",
     )
     folder: Text | None = Field(
         default=None,
@@ -375,7 +374,8 @@ class Job(_Part):
     )
     outputs: list[Text] = Field(
         default_factory=list,
-        description="Files the job should leave behind; the report says which exist. Default: none.",
+        description="Files the job should leave behind, also * and **, {checkpoint} and its like; the report says "
+        "which are there, as the leader's host sees them at the end. Default: none.",
     )
     on: On = Field(default_factory=On, description="Settings per engine; only the one in use is read.")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from phalanx.decide.hang import stacks_due
 from phalanx.decide.health import patience
-from phalanx.events import Event, GenerationBound, Noted, TaskPlace
+from phalanx.events import Event, GenerationBound, LeaderSucceeded, Noted, OutputsAsked, TaskPlace
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist, checklists
 from phalanx.plan.lent import names_addresses
@@ -113,6 +113,16 @@ def go_orders(plan: Plan) -> dict[int, Order]:
         )
         for host in _by_host(plan)
     }
+
+
+def orders_with(event: Event, hosts: Iterable[int]) -> dict[int, Order]:
+    """What goes out to these hosts together with an event; to most events nothing."""
+    match event:
+        case LeaderSucceeded():
+            return dict.fromkeys(hosts, LAST)
+        case OutputsAsked():
+            return {event.host: Order(seq=0, epoch=0, kind="outputs", outputs=event.patterns)}
+    return {}
 
 
 def task_orders(state: RunState, kind: str, tasks: Iterable[TaskId], grace: float = 0.0) -> dict[int, Order]:

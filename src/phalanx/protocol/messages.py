@@ -81,7 +81,7 @@ class StartTask:
 class Order:
     """What the lead wants of one agent. Numbered from 1 within an epoch.
 
-    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows) or `leave`.
+    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows), `outputs` or `leave`.
     """
 
     seq: int
@@ -99,6 +99,8 @@ class Order:
     #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
+    #: outputs: what to look for, relative to the job's folder.
+    outputs: tuple[str, ...] = ()
 
     def placed(self) -> Order:
         """The same, where our own programs are files of this host."""
