@@ -22,8 +22,7 @@ from phalanx.plan.bind import bind
 from phalanx.plan.lent import names_addresses
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import PlannedTask
-from phalanx.plan.preview import preview_hosts
-from phalanx.plan.size import at_its_largest, elastic_of
+from phalanx.plan.preview import held_ports, preview_hosts, room_anywhere
 from phalanx.plan.wire import to_wire
 from phalanx.process import children, process
 
@@ -55,7 +54,7 @@ class LocalEngine:
             outline = submission.outline
             hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=str(submission.folder))
             preview = bind(outline, hosts, run=submission.run, generation=1)
-            largest = preview_hosts(at_its_largest(outline), address=_LOOPBACK)
+            serving = held_ports(outline)
             words: list[int] = []
             run = LocalRun(lead=lead, folder=submission.folder, agents=agents, words=words)
             try:
@@ -70,7 +69,7 @@ class LocalEngine:
                             host=host,
                             name=hosts[host].name,
                             tasks=[task for task in preview.tasks if task.host == host],
-                            serving=len(largest[host].ports),
+                            serving=serving[host],
                             lead=lead,
                             listener=carried,
                             words=write,
@@ -83,15 +82,13 @@ class LocalEngine:
 
     def join(self, submission: Submission, *, host: int, lead: str) -> subprocess.Popen[bytes]:
         """One more agent for a run that goes on. It leaves when the run has ended. Raises PlaceError."""
-        elastic = elastic_of(submission.outline)
-        room = elastic.room(elastic.most) if elastic else len(submission.outline.tasks())
         return _start_agent(
             self._home,
             submission,
             host=host,
             name=f"{_machine()}-{host}",
             tasks=[],
-            serving=room,
+            serving=room_anywhere(submission.outline),
             lead=lead,
             listener=None,
         )
