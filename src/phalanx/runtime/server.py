@@ -3,7 +3,7 @@
 Who it is, TF_CONFIG says. It never returns: the job ends it once the chief has succeeded (facts 2).
 """
 
-import tensorflow as tf  # type: ignore[import-untyped]
+import tensorflow as tf  # type: ignore[import-untyped]  # it has no types
 
 
 def main() -> None:
