@@ -21,6 +21,7 @@ from phalanx.events import Record, RunEnded
 from phalanx.job.declare import Declared
 from phalanx.observe.follow import Follower, View, full
 from phalanx.plan.outline import Outline, Secret
+from phalanx.plan.own import found_here
 from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
@@ -99,7 +100,7 @@ def _start(
             outline=outline,
             environ=_without_config(environ),
             secrets=secrets,
-            imports={role.type: imports_of(role.command, Path(outline.cwd)) for role in outline.roles},
+            imports={role.type: imports_of(found_here(role.command), Path(outline.cwd)) for role in outline.roles},
             attached=attached,
         )
     )

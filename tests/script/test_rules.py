@@ -358,3 +358,8 @@ def test_the_names_that_are_gone_are_told_once_each():
         (5, "TensorFlow 2.21 has no tf.Session (here and at 1 more place)"),
         (6, "TensorFlow 2.21 has no tf.app"),
     ]
+
+
+def test_a_chief_whose_workers_and_ps_run_our_server_needs_none_of_its_own():
+    roles = Roles(chief=1, ps=1, serves=False)
+    assert "ps-without-server" not in [finding.id for finding in found(RESOLVER + PS, roles=roles)]
