@@ -58,8 +58,8 @@ def launch(
 ) -> Launched:
     """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError.
 
-    `home`: another folder to start the agents from, as `phalanx chaos` prepares one. Not `indexed`: no verb finds it, as
-    befits a run that is thrown away.
+    `home`: another folder to start the agents from, as `phalanx chaos` prepares one. Not `indexed`: no verb finds
+    it, as befits a run that is thrown away.
     """
     launched = _start(declared, runs=runs, environ=environ, attached=attached, home=home)
     try:

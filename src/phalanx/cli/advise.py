@@ -52,15 +52,15 @@ def advise(
 ) -> int:
     """Say which strategy fits a training, what it needs and how fast it goes, and why.
 
-    With a script: runs it, in a process of its own, until its first training step, which is traced and not executed.
-    Nothing is trained; checkpoints and callbacks of `fit` are left out. What else the script does before it trains (reads
-    data, makes folders) it does. Without one: goes by --parameters and --tables. What the hosts are is read from this
-    machine where flags do not say it. What a step takes is reckoned for CPUs; for GPUs say --step.
+    With a script: runs it in a process of its own until its first training step, which is traced and not executed.
+    Nothing is trained; checkpoints and callbacks of `fit` are left out. What else the script does before it trains
+    (reads data, makes folders) it does. Without one: goes by --parameters and --tables. What the hosts are is read
+    from this machine where flags do not say it. What a step takes is reckoned for CPUs; for GPUs say --step.
 
     Examples:
       phalanx advise --workers 4 train.py --epochs 3
       phalanx advise --parameters 25M --batch 256 --workers 8 --hosts 8 --memory 64Gi --bandwidth 10Gbit --step 120ms
-      phalanx advise --parameters 2M --tables 160Mx64 --optimizer adagrad --batch 4096 --workers 4 --hosts 6 --memory 64Gi
+      phalanx advise --tables 160Mx64 --optimizer adagrad --batch 4096 --workers 4 --hosts 6 --memory 64Gi
 
     Parameters
     ----------

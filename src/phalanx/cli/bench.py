@@ -36,8 +36,8 @@ def bench(
 ) -> int:
     """Run a script for some steps at several sizes, and print what that took beside what `phalanx advise` reckons.
 
-    Trains on this machine, one size after the other, and stops each by force when its steps are done. Runs lie in a folder
-    that is thrown away, {checkpoint} of the command too; what else the script writes, it writes.
+    Trains on this machine, one size after the other, and stops each by force when its steps are done. Runs lie in a
+    folder that is thrown away, {checkpoint} of the command too; what else the script writes, it writes.
     Exits 0 when every size was measured.
 
     Examples:
@@ -88,7 +88,7 @@ def bench(
             wanted,
             cwd=Path.cwd(),
             environ=os.environ,
-            say=lambda text: sys.stderr.write(f"phalanx: {text}\n") and None,
+            say=_say,
         )
         rows.append(beside(seen.model, place, size, ps, steps=found.steps, memory=found.memory))
     if json:
@@ -102,3 +102,7 @@ def _sizes(text: str) -> list[int]:
     if not re.fullmatch(r"[1-9]\d{0,3}(,[1-9]\d{0,3})*", text, re.ASCII):
         raise InputError(f"--workers {text}: not numbers by comma", hint="write --workers 1,2,4")
     return [int(one) for one in text.split(",")]
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"phalanx: {text}\n")

@@ -59,20 +59,20 @@ def lines(rows: Sequence[Row]) -> list[str]:
     """A table for people. Efficiency is by the first row's examples a second for each of its workers."""
     told = [("workers", "steps/s", "reckoned", "off", "examples/s", "efficiency", "memory", "reckoned", "off")]
     base = rows[0].examples / rows[0].workers if rows else 0.0
-    for row in rows:
-        told.append(
-            (
-                f"{row.workers}" + (f" + {row.ps} ps" if row.ps else ""),
-                f"{row.steps.measured:.4g}",
-                f"{row.steps.reckoned:.4g}",
-                f"{row.steps.off:+.0%}",
-                f"{row.examples:.4g}",
-                f"{row.examples / (row.workers * base):.0%}" if base else "",
-                size(row.memory.measured),
-                size(row.memory.reckoned),
-                f"{row.memory.off:+.0%}",
-            )
+    told += [
+        (
+            f"{row.workers}" + (f" + {row.ps} ps" if row.ps else ""),
+            f"{row.steps.measured:.4g}",
+            f"{row.steps.reckoned:.4g}",
+            f"{row.steps.off:+.0%}",
+            f"{row.examples:.4g}",
+            f"{row.examples / (row.workers * base):.0%}" if base else "",
+            size(row.memory.measured),
+            size(row.memory.reckoned),
+            f"{row.memory.off:+.0%}",
         )
+        for row in rows
+    ]
     wide = [max(len(line[at]) for line in told) for at in range(len(told[0]))]
     return ["  ".join(cell.rjust(wide[at]) for at, cell in enumerate(line)) for line in told]
 

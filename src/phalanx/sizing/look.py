@@ -85,6 +85,7 @@ def seen(told: Mapping[str, Any]) -> Seen:
             batch=int(told["batch"]),
             spread=told["spread"] or "global",
             kind=told["kind"],
+            reductions=int(told["reductions"]),
             resident=int(told["resident"]),
             highest=int(told["highest"]),
             step=_step(told["step"]),
@@ -110,7 +111,7 @@ def _step(told: Mapping[str, Any] | None) -> Step | None:
 def _environ(folder: Path, environ: Mapping[str, str], answer: Path, strategy: str) -> dict[str, str]:
     inner = folder / "inside"
     inner.mkdir()
-    for name in ("sitecustomize.py", "phalanx_look.py"):
+    for name in ("sitecustomize.py", "phalanx_look.py", "phalanx_cost.py", "phalanx_core.py"):
         shutil.copyfile(Path(inside.__file__).parent / name, inner / name)
     path = os.pathsep.join(filter(None, [str(inner), environ.get("PYTHONPATH", "")]))
     env = {**environ, "PYTHONPATH": path, ANSWER: str(answer), "CUDA_VISIBLE_DEVICES": ""}

@@ -1,4 +1,4 @@
-"""How much memory each task needs, in bytes of its resident set at its largest; and what a host needs that carries several of them."""
+"""How much memory each task needs, in bytes of its resident set at its largest; and what a host of several needs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ TENSORFLOW = 590 * MiB
 SHARED = 358 * MiB
 #: What threads, allocators and the first step add to a process that trains.
 RUNNING = 30 * MiB
-#: Bytes held for each byte of dense gradients while workers reduce them: the packed copy, what is sent, what comes.
-REDUCING = 4.0
+#: What channels to others and their buffers add.
+JOINED = 20 * MiB
+#: Bytes held for each byte of dense gradients while workers reduce them, by what gRPC keeps of what it sends and gets
+#: (facts §10: 1,060 MB with 50 MB; docs/benchmarks.md).
+REDUCING = 7.0
 #: Bytes held for each byte of sparse gradients of all workers while they are gathered.
 GATHERING = 3.0
 #: The part of a host's memory that may be planned for: the rest is for the system, and for what is not foreseen.
@@ -46,7 +49,7 @@ def mirrored(model: Model, workers: int) -> Memory:
     """A worker of MultiWorkerMirroredStrategy: all of the model, on each."""
     dense = sum(one.gradient for one in model.variables if one.touched is None)
     sparse = sum(model.touched(one, workers) * one.row for one in model.tables) * workers
-    exchange = (REDUCING * dense + GATHERING * sparse) if workers > 1 else 0.0
+    exchange = (JOINED + REDUCING * dense + GATHERING * sparse) if workers > 1 else 0.0
     return Memory(
         process=_process(model),
         variables=model.bytes + model.slots,

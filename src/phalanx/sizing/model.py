@@ -67,6 +67,8 @@ class Model:
     spread: Literal["global", "worker"] = "global"
     #: Who drives the steps: `fit`, a loop around a tf.function, a loop without one, a coordinator's `schedule`.
     kind: Literal["fit", "loop", "eager", "schedule"] = "loop"
+    #: How often a step asks the strategy for a sum or a mean beside its gradients: the loss, a metric.
+    reductions: int = 1
     #: Bytes that the process held before its first step, the variables among them; None where nobody has looked.
     resident: int | None = None
     #: The most that it held on the way there.

@@ -1,4 +1,4 @@
-"""Where it is to be trained: hosts, their memory and cores, the network, and how fast a core is. Every constant is measured."""
+"""Where it is to be trained: hosts, their memory and cores, the network, and how fast a core is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BANDWIDTH, RTT = 1.25e9, 1e-4
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Core:
-    """What one core does of what steps are made of. Measured by each look; the defaults are those of the bench machine."""
+    """What one core does of what steps are made of. Each look measures it; else that of docs/benchmarks.md."""
 
     #: Floating-point operations a second in a matrix product that stays in the cache.
     flops: float = 200e9

@@ -1,4 +1,4 @@
-"""How many parameter servers, and how their variables are parted, so that the largest table fits and traffic balances."""
+"""How many parameter servers, and how variables are parted so that the largest table fits and traffic balances."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How long a step takes, and how many examples a second come of it: each operation by its roof, each byte by its cost.
 
-The tasks of a host share its cores. So a step takes the longer of two times: that of its own chain of operations, with as
-many cores as they can use, and that of all the work on a host, divided by its cores.
+The tasks of a host share its cores. So a step takes the longer of two times: that of its own chain of operations, with
+as many cores as they can use, and that of all the work on a host, divided by its cores.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from phalanx.sizing.place import Core, Place
 
 #: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call.
 DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 900e-6}
+#: What a step reaches of its roofs: three models measured took 1.6 to 1.8 times as long (docs/benchmarks.md).
+REACHED = 0.58
 #: Operations shorter than this are not split among cores.
 SPLIT = 100e-6
 #: Seconds of each hop of a collective on one host; a ring has 2(N−1) (facts §6: 1.9 ms with 2 workers, 6.0 ms with 4).
 HOP = 560e-6
-#: Core seconds for each byte that one task sends and another gets by TensorFlow's gRPC (facts §10: 70 ms for 2 × 50 MB).
+#: Core seconds for each byte that one task sends and another gets by gRPC (facts §10: 70 ms for 2 × 50 MB).
 BYTE = 1.4e-9
 #: Cores that one task's exchange can use.
 PIPES = 2
@@ -50,7 +52,7 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     sent = traffic.ring(model, workers)
     here = place.on_one_host(workers)
     chain, work = compute(model, workers, place.core, place.cores)
-    hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * max(traffic.collectives(model), 1) if workers > 1 else 0.0
+    hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
     wire = sent / place.bandwidth if place.bandwidth else 0.0
     shared = max(min(place.cores / here, PIPES), place.cores / here if place.cores < here else 1.0)
     exchange = hops + max(wire, sent * BYTE / shared)
@@ -96,13 +98,13 @@ def compute(model: Model, workers: int, core: Core, cores: int) -> tuple[float, 
         return model.seconds * part, model.seconds * part * cores
     if model.step is None:
         # Forward and backward: six operations for each dense parameter and example (two, and twice two).
-        work = 6.0 * model.dense / FLOAT * max(examples, 1.0) / core.flops
+        work = 6.0 * model.dense / FLOAT * max(examples, 1.0) / core.flops / REACHED
         return driving + work / cores, driving + work
     chain = work = driving
     for one in model.step.operations:
         flops = one.flops + one.flops_each * examples
         moved = one.moved + one.moved_each * examples
-        single = max(core.operation, flops / core.flops, moved / core.moved)
+        single = max(core.operation, flops / core.flops, moved / core.moved) / REACHED
         work += one.count * single
         chain += one.count * max(single / cores, min(single, SPLIT))
     return chain, work

@@ -8,8 +8,8 @@ from phalanx.sizing.model import INDEX, Model
 def ring(model: Model, workers: int) -> float:
     """Bytes that each worker sends, and gets, in one step of MultiWorkerMirroredStrategy.
 
-    Dense gradients by a ring: 2(N−1)/N of their bytes. Sparse ones are gathered: each worker gets the rows of all others,
-    with their indices.
+    Dense gradients by a ring: 2(N−1)/N of their bytes. Sparse ones are gathered: each worker gets the rows of all
+    others, with their indices.
     """
     if workers < 2:  # noqa: PLR2004 - one alone sends nothing
         return 0.0
@@ -28,7 +28,6 @@ def served(model: Model, workers: int) -> float:
 
 
 def collectives(model: Model) -> int:
-    """How many collectives a step makes: dense gradients are packed into one; a sparse one has rows and indices."""
+    """How many collectives a step makes: dense gradients are one pack; a sparse one has lengths, indices and rows."""
     dense = any(one.touched is None for one in model.variables)
-    metrics = 1 if model.kind == "fit" else 0
-    return int(dense) + 2 * len(model.tables) + metrics
+    return int(dense) + 3 * len(model.tables) + model.reductions

@@ -16,6 +16,8 @@ from phalanx.sizing.speed import Speed
 FASTER = 1.15
 #: Below this efficiency more workers are hardly worth their hosts.
 POOR = 0.5
+#: A smaller part of a step than this is not worth a word.
+SLOW = 0.25
 GB = 1e9
 
 
@@ -107,27 +109,32 @@ def _choice(
 ) -> tuple[Literal["none", "mwms", "ps", "neither"], tuple[str, ...]]:
     if mirrored.workers == 1 and mirrored.fits:
         return "none", ("one worker needs no strategy of several processes",)
-    need, have = mirrored.worker.bytes / GB, place.memory / GB
     if not mirrored.fits:
-        why = f"does not fit one worker: {_what(model)} make {need:.1f} GB, of {have:.1f} GB on its host"
-        if place.on_one_host(mirrored.workers) > 1:
-            why = f"{place.on_one_host(mirrored.workers)} workers on one host need {mirrored.host / GB:.1f} GB, of {have:.1f} GB"
-        if served.fits and served.servers is not None:
-            return "ps", (why, f"{served.servers.count} ps hold it, {_of(served)} GB each")
-        return "neither", (
-            why,
-            f"parameter servers need {served.host / GB:.1f} GB on one host: more hosts, or more memory",
-        )
-    dense = 100 * model.dense / model.bytes if model.bytes else 100.0
-    if served.fits and served.speed.examples > FASTER * mirrored.speed.examples:
-        sent, less = mirrored.speed.sent / 1e6, served.speed.sent / 1e6
-        return "ps", (
-            f"{served.speed.examples / mirrored.speed.examples:.1f} times the examples a second: {100 - dense:.0f} % of the "
-            f"parameters are in tables, and a step moves {less:.1f} MB for each worker (by MWMS {sent:.1f} MB)",
-        )
+        why = _too_large(model, place, mirrored)
+        if served.fits and served.servers is not None and served.ps is not None:
+            return "ps", (why, f"{served.servers.count} ps hold it, {served.ps.bytes / GB:.1f} GB each")
+        most = f"parameter servers need {served.host / GB:.1f} GB on one host"
+        return "neither", (why, f"{most}: more hosts, or more memory")
+    dense = model.dense / model.bytes if model.bytes else 1.0
+    if served.fits and model.tables and served.speed.examples > FASTER * mirrored.speed.examples:
+        more = f"{served.speed.examples / mirrored.speed.examples:.1f} times the examples a second"
+        tables = f"{1 - dense:.0%} of the parameters are in tables, of which a step touches some rows"
+        return "ps", (f"{more}: {tables}, and workers do not wait for each other",)
     share = mirrored.speed.exchange * mirrored.speed.steps
-    links = "fast links" if share < 0.25 else f"links take {share:.0%} of a step"  # noqa: PLR2004 - a quarter
-    return "mwms", (f"{dense:.0f} % dense, {links}: all workers step together, and compute what one would",)
+    links = "fast links" if share < SLOW else f"the exchange takes {share:.0%} of a step"
+    return "mwms", (f"{dense:.0%} dense, {links}: all workers step together, and compute what one would",)
+
+
+def _too_large(model: Model, place: Place, option: Option) -> str:
+    have = f"of {place.memory / GB:.1f} GB"
+    here = place.on_one_host(option.workers)
+    if here > 1 and option.worker.bytes <= memory.usable(place):
+        return f"{here} workers on one host need {option.host / GB:.1f} GB, {have}"
+    largest = max(model.variables, key=lambda one: one.bytes)
+    what = f"{model.bytes / GB:.1f} GB of variables"
+    if largest.bytes > model.bytes / 2:
+        what = f"{largest.bytes / GB:.1f} GB {'table' if largest.touched is not None else 'variable'}"
+    return f"does not fit one worker: {what}; with slots and gradients {option.worker.bytes / GB:.1f} GB, {have}"
 
 
 def _remarks(model: Model, options: tuple[Option, ...], chosen: str) -> list[str]:
@@ -136,27 +143,12 @@ def _remarks(model: Model, options: tuple[Option, ...], chosen: str) -> list[str
         if one.strategy != chosen:
             continue
         if one.efficiency < POOR and one.workers > 1:
-            said.append(
-                f"{one.workers} workers do {one.efficiency * one.workers:.2f} times the work of one: a larger batch, or fewer workers"
-            )
+            times = one.efficiency * one.workers
+            said.append(f"{one.workers} workers do {times:.2f} times the work of one: a larger batch, or fewer workers")
         if one.servers is not None and one.servers.least_part is not None:
-            said.append(
-                f"one of {one.servers.count} ps would carry {one.servers.uneven:.1f} times its share: part the variables by "
-                f"{one.servers.partitioner}"
-            )
+            uneven = f"one of {one.servers.count} ps would carry {one.servers.uneven:.1f} times its share"
+            said.append(f"{uneven}: part the tables by {one.servers.partitioner}")
+            said.append("a layer of Keras 3 cannot be parted: keep a parted table as a tf.Variable, or in tf_keras")
     if model.step is not None and model.step.loops:
-        said.append(
-            "the step holds a loop whose turns are not known: it takes longer than reckoned; --step says how long"
-        )
+        said.append("a step holds a loop whose turns nobody knows: it takes longer than reckoned; --step says how long")
     return said
-
-
-def _what(model: Model) -> str:
-    largest = max(model.variables, key=lambda one: one.bytes, default=None)
-    if largest is not None and largest.bytes > model.bytes / 2:
-        return f"a {largest.bytes / GB:.1f} GB {'table' if largest.touched is not None else 'variable'}, its slots and gradients"
-    return f"{model.bytes / GB:.1f} GB of variables, their slots and gradients"
-
-
-def _of(option: Option) -> str:
-    return f"{option.ps.bytes / GB:.1f}" if option.ps is not None else "?"

@@ -58,7 +58,7 @@ def as_json(advice: Advice, model: Model, place: Place) -> dict[str, Any]:
 
 
 def _option(one: Option) -> dict[str, Any]:
-    told = {
+    told: dict[str, Any] = {
         "strategy": one.strategy,
         "workers": one.workers,
         "fits": one.fits,

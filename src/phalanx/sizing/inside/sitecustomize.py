@@ -1,7 +1,7 @@
 """Runs before the user's program where `phalanx advise` has put this folder on PYTHONPATH, and hands on as site would.
 
 The program runs until it would train: its first training function is traced and never executed, what the trace holds
-is written down, and the process ends there. Until then nothing is saved: checkpoints and callbacks of `fit` are left out.
+is written down, and the process ends there. Until then nothing is saved: checkpoints and callbacks are left out.
 """
 
 import os
@@ -14,7 +14,8 @@ ANSWER = "PHALANX_ADVISE"
 def _hooks(answer: str) -> "dict[str, object]":
     import phalanx_look  # type: ignore[import-not-found]  # it lies beside this file, whose folder is on the path
 
-    del sys.modules["phalanx_look"]
+    for name in ("phalanx_look", "phalanx_cost", "phalanx_core"):
+        del sys.modules[name]
     return phalanx_look.Look(answer).hooks()  # type: ignore[no-any-return]
 
 
