@@ -97,7 +97,8 @@ def advise(
     json
         Print it all as JSON.
     """
-    from phalanx.job.units import some_seconds  # noqa: PLC0415 - not for --help
+    from phalanx.agent import facts  # noqa: PLC0415 - not for --help
+    from phalanx.job.units import some_seconds  # noqa: PLC0415 - as above
     from phalanx.sizing import given, words  # noqa: PLC0415 - as above
     from phalanx.sizing.verdict import advise as decide  # noqa: PLC0415 - as above
 
@@ -113,6 +114,8 @@ def advise(
         model = given.model(
             parameters=parameters, tables=tables, optimizer=optimizer, batch=batch or 32, ids=ids, step=seconds
         )
+    if facts.gpu_count() and seconds is None:
+        sys.stderr.write("phalanx: there are GPUs here, and a step is reckoned for CPUs: say --step 120ms\n")
     place = _place(seen, hosts=hosts, memory=memory, cores=cores, bandwidth=bandwidth)
     advice = decide(model, place, workers, ps=ps)
     if json:

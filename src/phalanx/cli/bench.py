@@ -70,6 +70,8 @@ def bench(
     from phalanx.sizing.compare import as_json, beside, lines  # noqa: PLC0415 - as above
     from phalanx.sizing.place import Place  # noqa: PLC0415 - as above
 
+    if not command:
+        raise InputError("there is nothing to bench", hint="name a script: phalanx bench --workers 1,2 train.py")
     positive(steps=steps, **({"ps": ps} if ps is not None else {}))
     wanted = Wanted(
         steps=steps,

@@ -115,6 +115,13 @@ def _choice(
             return "ps", (why, f"{served.servers.count} ps hold it, {served.ps.bytes / GB:.1f} GB each")
         most = f"parameter servers need {served.host / GB:.1f} GB on one host"
         return "neither", (why, f"{most}: more hosts, or more memory")
+    times = max(mirrored.efficiency, served.efficiency if served.fits else 0.0) * mirrored.workers
+    if times < 1:
+        share = mirrored.speed.exchange * mirrored.speed.steps
+        why = (
+            f"one worker is faster: {mirrored.workers} do {times:.2f} times its work, as the exchange takes {share:.0%}"
+        )
+        return "none", (f"{why} of a step", "a larger batch, a faster network, or hosts of their own would change that")
     dense = model.dense / model.bytes if model.bytes else 1.0
     if served.fits and model.tables and served.speed.examples > FASTER * mirrored.speed.examples:
         more = f"{served.speed.examples / mirrored.speed.examples:.1f} times the examples a second"
@@ -126,7 +133,7 @@ def _choice(
 
 
 def _too_large(model: Model, place: Place, option: Option) -> str:
-    have = f"of {place.memory / GB:.1f} GB"
+    have = f"of {place.memory / GB:.1f} GB ({memory.USABLE:.0%} may be planned for)"
     here = place.on_one_host(option.workers)
     if here > 1 and option.worker.bytes <= memory.usable(place):
         return f"{here} workers on one host need {option.host / GB:.1f} GB, {have}"
