@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,8 @@ class Measured:
     #: Steps a second: of the leader, which steps with all (MWMS) or hands out the steps of all (ps).
     steps: float
     memory: Mapping[str, int]
+    #: Core seconds that all tasks together used for one step. Where others use the machine too, this is what stays.
+    work: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +70,9 @@ def measure(
                 _why(state, view, wanted), hint="phalanx run it once at this size, or ask for fewer --steps"
             )
         say(f"{flags.workers} workers: {found:.4g} steps/s")
-        return Measured(workers=flags.workers or 1, ps=flags.ps or 0, steps=found, memory=dict(view.memory))
+        return Measured(
+            workers=flags.workers or 1, ps=flags.ps or 0, steps=found, memory=dict(view.memory), work=view.work()
+        )
 
 
 class _Counting(View):
@@ -76,8 +81,9 @@ class _Counting(View):
     def __init__(self, launched: Launched, wanted: Wanted) -> None:
         self._launched, self._wanted = launched, wanted
         self._looked = self._began = time.monotonic()
-        self._first: tuple[float, int] | None = None
-        self._last: tuple[float, int] | None = None
+        #: When, how many steps, and how many core seconds by then.
+        self._first: tuple[float, int, float] | None = None
+        self._last: tuple[float, int, float] | None = None
         self._stopped = False
         #: Role → bytes.
         self.memory: dict[str, int] = {}
@@ -89,6 +95,12 @@ class _Counting(View):
         if self._first is None or self._last is None or self._last[1] - self._first[1] < self._wanted.steps:
             return None
         return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])
+
+    def work(self) -> float:
+        """Core seconds of one step, of all tasks together."""
+        if self._first is None or self._last is None or self._last[1] == self._first[1]:
+            return 0.0
+        return (self._last[2] - self._first[2]) / (self._last[1] - self._first[1])
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
         """At each look."""
@@ -110,7 +122,8 @@ class _Counting(View):
         leader = next((name for name in ("chief:0", "worker:0") if any(str(t) == name for t in state.tasks)), "")
         for one in told:
             if one.get("task") == leader and int(one["step"]) >= WARM:
-                count = time.monotonic() - float(one["age"]), int(one["step"])
+                used = sum(_used(task.pid) for task in state.tasks.values() if task.pid is not None)
+                count = time.monotonic() - float(one["age"]), int(one["step"]), used
                 self._first = self._first or count
                 self._last = count
 
@@ -148,6 +161,16 @@ def _high_water(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def _used(pid: int) -> float:
+    """Core seconds that it has used; 0 where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    user, system = 11, 12  # places behind the name, which may hold spaces
+    return (int(fields[user]) + int(fields[system])) / os.sysconf("SC_CLK_TCK")
 
 
 def _why(state: RunState, view: _Counting, wanted: Wanted) -> str:

@@ -92,7 +92,7 @@ def bench(
             environ=os.environ,
             say=_say,
         )
-        rows.append(beside(seen.model, place, size, ps, steps=found.steps, memory=found.memory))
+        rows.append(beside(seen.model, place, size, ps, steps=found.steps, memory=found.memory, work=found.work))
     if json:
         print(encoder.dumps([as_json(row) for row in rows], indent=2))
     else:

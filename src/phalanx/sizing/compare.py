@@ -35,10 +35,14 @@ class Row:
     steps: Pair
     memory: Pair
     examples: float
+    #: Core seconds that all tasks used for one step.
+    work: float = 0.0
 
 
-def beside(model: Model, place: Place, workers: int, ps: int | None, *, steps: float, memory: Mapping[str, int]) -> Row:
-    """`steps` and `memory` (role → bytes) are what was measured."""
+def beside(
+    model: Model, place: Place, workers: int, ps: int | None, *, steps: float, memory: Mapping[str, int], work: float
+) -> Row:
+    """`steps` and `memory` (role → bytes) are what was measured, and so is `work` (core seconds a step)."""
     held = memory.get("worker", 0)
     if ps is None:
         reckoned, need = speeds.mirrored(model, place, workers), memories.mirrored(model, workers)
@@ -52,12 +56,26 @@ def beside(model: Model, place: Place, workers: int, ps: int | None, *, steps: f
         steps=Pair(reckoned=reckoned.steps, measured=steps),
         memory=Pair(reckoned=need.bytes, measured=held),
         examples=steps * together * model.batch_of_one(workers),
+        work=work,
     )
 
 
 def lines(rows: Sequence[Row]) -> list[str]:
     """A table for people. Efficiency is by the first row's examples a second for each of its workers."""
-    told = [("workers", "steps/s", "reckoned", "off", "examples/s", "efficiency", "memory", "reckoned", "off")]
+    told = [
+        (
+            "workers",
+            "steps/s",
+            "reckoned",
+            "off",
+            "examples/s",
+            "efficiency",
+            "core ms/step",
+            "memory",
+            "reckoned",
+            "off",
+        )
+    ]
     base = rows[0].examples / rows[0].workers if rows else 0.0
     told += [
         (
@@ -67,6 +85,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
             f"{row.steps.off:+.0%}",
             f"{row.examples:.4g}",
             f"{row.examples / (row.workers * base):.0%}" if base else "",
+            f"{row.work * 1e3:.3g}",
             size(row.memory.measured),
             size(row.memory.reckoned),
             f"{row.memory.off:+.0%}",
@@ -85,6 +104,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "steps_per_s": row.steps.measured,
         "steps_per_s_reckoned": row.steps.reckoned,
         "examples_per_s": row.examples,
+        "core_s_per_step": row.work,
         "worker_bytes": row.memory.measured,
         "worker_bytes_reckoned": round(row.memory.reckoned),
     }

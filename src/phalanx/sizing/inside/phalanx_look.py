@@ -8,8 +8,8 @@ import json
 import os
 import sys
 
-from phalanx_core import core  # type: ignore[import-not-found]  # both lie beside this file
-from phalanx_cost import DATA, Cost, elements  # type: ignore[import-not-found]
+from phalanx_core import core  # type: ignore[import-not-found]  # it lies beside this file
+from phalanx_cost import DATA, Cost, elements  # type: ignore[import-not-found]  # as above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
