@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.errors import InputError
+from phalanx.plan.bind import PLACEHOLDERS
 from phalanx.sizing import inside
 from phalanx.sizing.inside.sitecustomize import ANSWER
 from phalanx.sizing.model import Model, Operation, Step, Variable
@@ -54,7 +55,7 @@ def look(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], strategy
         env = _environ(folder, environ, answer, strategy)
         with output.open("wb") as file:
             try:
-                ended = _run(argv, cwd=cwd, env=env, file=file, patience=patience)
+                ended = _run(_filled(argv, folder), cwd=cwd, env=env, file=file, patience=patience)
             except OSError as wrong:
                 raise LookError(f"{argv[0]} cannot be started: {wrong.strerror}", hint=FLAGS) from wrong
         try:
@@ -106,6 +107,17 @@ def _step(told: Mapping[str, Any] | None) -> Step | None:
         peak_each=told["peak"][1],
         loops=bool(told["loops"]),
     )
+
+
+def _filled(argv: Sequence[str], folder: Path) -> list[str]:
+    """What a run fills in leads into the folder that is thrown away."""
+    filled = {name: str(folder / name) for name in PLACEHOLDERS} | {"run": "advise", "generation": "1"}
+    words = []
+    for word in argv:
+        for name, value in filled.items():
+            word = word.replace(f"{{{name}}}", value)  # noqa: PLW2901 - word by word
+        words.append(word)
+    return words
 
 
 def _environ(folder: Path, environ: Mapping[str, str], answer: Path, strategy: str) -> dict[str, str]:

@@ -7,23 +7,29 @@ is written down, and the process ends there. Until then nothing is saved: checkp
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 #: The variable that names the file for what was found.
 ANSWER = "PHALANX_ADVISE"
 
 
-def _hooks(answer: str) -> "dict[str, object]":
+def _hooks(answer: str) -> "dict[str, Callable[[Any], None]]":
     import phalanx_look  # type: ignore[import-not-found]  # it lies beside this file, whose folder is on the path
 
     for name in ("phalanx_look", "phalanx_cost", "phalanx_core"):
         del sys.modules[name]
-    return phalanx_look.Look(answer).hooks()  # type: ignore[no-any-return]
+    hooks: "dict[str, Callable[[Any], None]]" = phalanx_look.Look(answer).hooks()
+    return hooks
 
 
-def _watch_imports(hooks: "dict[str, object]") -> None:
+def _watch_imports(hooks: "dict[str, Callable[[Any], None]]") -> None:
     finder = sys.modules["_frozen_importlib_external"].PathFinder
     usual = finder.__dict__["find_spec"].__func__
 
-    def find_spec(cls: object, fullname: str, path: object = None, target: object = None) -> object:
+    def find_spec(cls: "Any", fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
         spec = usual(cls, fullname, path, target)
         if fullname in hooks and spec is not None and spec.loader is not None:
             _once_loaded(spec.loader, hooks.pop(fullname))
@@ -32,13 +38,13 @@ def _watch_imports(hooks: "dict[str, object]") -> None:
     finder.find_spec = classmethod(find_spec)
 
 
-def _once_loaded(loader: "object", then: "object") -> None:
-    def exec_module(module: "object") -> None:
-        del loader.exec_module  # type: ignore[attr-defined]  # ours, on this one loader
-        loader.exec_module(module)  # type: ignore[attr-defined]  # its own
-        then(module)  # type: ignore[operator]  # a hook
+def _once_loaded(loader: "Any", then: "Callable[[Any], None]") -> None:
+    def exec_module(module: "Any") -> None:
+        del loader.exec_module
+        loader.exec_module(module)
+        then(module)
 
-    loader.exec_module = exec_module  # type: ignore[attr-defined]  # as above
+    loader.exec_module = exec_module
 
 
 def _boot(here: str) -> None:
