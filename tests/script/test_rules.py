@@ -15,6 +15,15 @@ ONE_FILE = "data = tf.data.TFRecordDataset('a.tfrecord')\ndata = data.batch(8)\n
 SET = "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['a:1', 'b:1']}, 'task': %s})\n"
 WORKER_0 = SET % "{'type': 'worker', 'index': 0}"
 
+WITH_CHIEF = Roles(chief=1, worker=2)
+CHIEF = MWMS + "def _is_chief(task_type, task_id, cluster_spec):\n"
+SAVES = (
+    "r = strategy.cluster_resolver\nif not _is_chief(r.task_type, r.task_id, r.cluster_spec()):\n"
+    "    tf.io.gfile.rmtree('t')\n"
+)
+ROLE = MWMS + "role = json.loads(os.environ['TF_CONFIG'])['task']['type']\n"
+INDEX = MWMS + "index = json.loads(os.environ.get('TF_CONFIG'))['task'].get('index')\n"
+
 #: Rule, severity, line, script, and what is known around it.
 FAULTY = [
     ("context-before-strategy", "error", 3, TF + "tf.constant(1)\ntf.distribute.MultiWorkerMirroredStrategy()", {}),
@@ -117,6 +126,26 @@ FAULTY = [
     ),
     ("chief-is-nowhere", "warning", 4, MWMS + "lead = strategy.cluster_resolver.task_type == 'chief'\n", {}),
     ("chief-is-nowhere", "warning", 4, MWMS + "lead = json.loads('{}')['task']['type'] == 'master'\n", {"roles": TWO}),
+    ("chief-is-nowhere", "warning", 5, CHIEF + "    return task_type == 'chief'\n" + SAVES, {}),
+    ("chief-is-nowhere", "warning", 4, MWMS + "if strategy.cluster_resolver.task_type != 'chief': exit()\n", {}),
+    ("chief-is-nowhere", "warning", 5, ROLE + "lead = role == 'master'\n", {"roles": WITH_CHIEF}),
+    (
+        "chief-is-twice",
+        "warning",
+        5,
+        CHIEF + "    return task_type is None or task_type == 'chief' or (task_type == 'worker' and task_id == 0)\n"
+        + SAVES,
+        {"roles": WITH_CHIEF},
+    ),
+    ("chief-is-twice", "warning", 5, INDEX + "is_chief = index == 0\n", {"roles": WITH_CHIEF}),
+    ("chief-is-twice", "warning", 5, INDEX + "if index != 0:\n    tf.io.gfile.rmtree(d)\n", {"roles": WITH_CHIEF}),
+    (
+        "chief-is-another",
+        "info",
+        5,
+        CHIEF + "    return (task_type == 'worker' and task_id == 0) or task_type is None\n" + SAVES,
+        {"roles": WITH_CHIEF},
+    ),
     ("evaluator-branch", "error", 3, MWMS, {"roles": Roles(worker=2, evaluator=1)}),
     ("ps-without-server", "error", 4, RESOLVER + PS, {}),
     ("script-estimator-gone", "error", 3, TF + "tf.estimator.train_and_evaluate(a, b, c)\n", {}),
@@ -224,7 +253,8 @@ SOUND = [
     RESOLVER + "if resolver.task_type == 'chief':\n    " + PS,
     # the chief
     MWMS + "def is_chief(r):\n    return r.task_type == 'chief' or (r.task_type == 'worker' and r.task_id == 0)\n",
-    MWMS + "r = strategy.cluster_resolver\nlead = r.task_type == 'chief' if 'chief' in r.cluster_spec().jobs else 0\n",
+    MWMS + "r = strategy.cluster_resolver\n"
+    "lead = r.task_type == 'chief' if 'chief' in r.cluster_spec().jobs else r.task_id == 0\n",
     # names
     TF + "if hasattr(tf, 'Session'):\n    tf.Session()\n",
     TF + "tf.compat.v1.disable_v2_behavior()\ntf.compat.v1.Session()\n",
@@ -274,6 +304,49 @@ def test_what_follows_from_a_strategy_that_a_flag_chooses_refuses_nothing(rule, 
 @pytest.mark.parametrize("text", SOUND)
 def test_and_so_it_is_in_a_job(text):
     assert told(text, roles=TWO) == []
+
+
+#: Scripts that pick one task for each job that they may be run as, or that do not ask for a chief at all.
+PICKS_ONE = [
+    CHIEF + "    return task_type == 'chief' or ('chief' not in cluster_spec.as_dict() and task_id == 0)\n" + SAVES,
+    CHIEF + "    if task_type == 'chief':\n        return True\n"
+    "    if 'chief' in cluster_spec.jobs:\n        return False\n    return task_type == 'worker' and task_id == 0\n"
+    + SAVES,
+    CHIEF + "    if cluster_spec.unknown():\n        return task_type == 'chief'\n    return task_id == 0\n" + SAVES,
+    ROLE + "if role == 'chief':\n    save()\nelif role == 'worker':\n    save()\n",
+    ROLE + "is_chief = role == 'chief'\nif is_chief or os.environ.get('SAVE'):\n    save()\n",
+    INDEX + "verbose = 2 if index == 0 else 0\n",
+    INDEX + "for at in range(3):\n    if index == at:\n        print()\n",
+    MWMS + "import argparse\nargs = argparse.ArgumentParser().parse_args()\nis_chief = args.task_index == 0\n",
+    MWMS + "kind = 'chief'\nif kind == 'chief':\n    pass\n",
+    ROLE + "if role == 'worker':\n    print()\n",
+]
+
+
+@pytest.mark.parametrize("roles", [None, TWO, WITH_CHIEF], ids=["unknown", "workers", "chief"])
+@pytest.mark.parametrize("text", PICKS_ONE)
+def test_who_picks_one_chief_in_every_job_is_left_alone(text, roles):
+    compile(text, "train.py", "exec")
+    assert [rule for rule, *_ in told(text, roles=roles) if rule.startswith("chief-")] == []
+
+
+@pytest.mark.parametrize(
+    ("test", "workers", "chief"),
+    [
+        ("task_type == 'chief'", "chief-is-nowhere", None),
+        ("task_type in ('chief', 'master')", "chief-is-nowhere", None),
+        ("task_type is None or task_type == 'chief'", "chief-is-nowhere", None),
+        ("task_type == 'worker' and task_id == 0", None, "chief-is-another"),
+        ("task_type in ['chief', 'worker'] and task_id == 0", None, "chief-is-twice"),
+        ("not task_id", None, None),  # not read, so not told
+        ("0 == int(task_id)", None, "chief-is-twice"),
+        ("task_id < 1", None, "chief-is-twice"),
+    ],
+)
+def test_each_idiom_is_judged_by_the_tasks_that_the_job_has(test, workers, chief):
+    text = CHIEF + f"    return {test}\n" + SAVES
+    for roles, rule in ((TWO, workers), (WITH_CHIEF, chief)):
+        assert [one for one, *_ in told(text, roles=roles) if one.startswith("chief-")] == [rule] * bool(rule)
 
 
 def test_every_rule_has_a_script_that_it_finds_something_in():

@@ -14,13 +14,14 @@ from phalanx.script.interpreter import folders_of
 from phalanx.script.module import Module, module_of
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule, judge
-from phalanx.script.rules import cluster, context, data, keras3, packages, saving, tensorflow1
+from phalanx.script.rules import chief, cluster, context, data, keras3, packages, saving, tensorflow1
 from phalanx.tfconfig.finding import Finding, Severity
 from phalanx.tfconfig.rule import in_order
 
 _OWN = (
     *context.RULES,
     *cluster.RULES,
+    *chief.RULES,
     *keras3.RULES,
     *tensorflow1.RULES,
     *data.RULES,

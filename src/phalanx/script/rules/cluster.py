@@ -1,4 +1,4 @@
-"""Rules about who the script thinks it is: TF_CONFIG overwritten, other sources of the cluster, tests for the chief."""
+"""Rules about who the script thinks it is: TF_CONFIG overwritten, other sources of the cluster, its own servers."""
 
 from __future__ import annotations
 
@@ -177,52 +177,6 @@ def _flags(program: Program) -> Iterator[Hit]:
             return
 
 
-def _chief(program: Program) -> Iterator[Hit]:
-    """A test for `chief` or `master` alone, where nothing asks for worker 0 too."""
-    if program.alone or (program.roles is not None and program.roles.chief):
-        return
-    if program.strategy != "mwms" or _asks_for_first(program):
-        return
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Compare(
-                    left=left, ops=[ast.Eq()], comparators=[ast.Constant(value="chief" | "master" as who)]
-                ):
-                    if "type" in ast.unparse(left):
-                        yield Hit(
-                            module,
-                            node,
-                            f"without a chief in the cluster `{ast.unparse(node)[:60]}` is true in no task",
-                            fix=""
-                            if who == "chief"
-                            else "ask for the chief, or worker 0 where there is none; TensorFlow 2 knows no master",
-                        )
-                        return
-
-
-def _asks_for_first(program: Program) -> bool:
-    """Whether something compares an index with 0, negates one, or looks whether there is a chief at all."""
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Compare(comparators=[ast.Constant(value=0)]) | ast.Compare(left=ast.Constant(value=0)):
-                    return True
-                case ast.Compare(ops=[ast.In() | ast.NotIn()]):
-                    return True
-                case ast.UnaryOp(op=ast.Not(), operand=ast.Name() | ast.Attribute()):
-                    return True
-                case ast.Compare(comparators=[ast.Constant(value=None)]):
-                    return True
-    return bool({"is_chief", "should_save", "should_checkpoint"} & _attributes(program))
-
-
-def _attributes(program: Program) -> frozenset[str]:
-    return frozenset(
-        node.attr for module in program.modules for node in module.nodes if isinstance(node, ast.Attribute)
-    )
-
-
 def _evaluator(program: Program) -> Iterator[Hit]:
     if program.roles is None or not program.roles.evaluator or any(map(program.says, ("evaluator", "ps"))):
         return
@@ -315,15 +269,6 @@ RULES = (
         consequence="One command for all tasks gives all of them the same flags: every process is the same task.",
         fix="read TF_CONFIG: tf.distribute.cluster_resolver.TFConfigClusterResolver() has cluster_spec(), task_type…",
         source="R08; R18",
-    ),
-    Rule(
-        id="chief-is-nowhere",
-        severity=Severity.WARNING,
-        message="The script's test for the chief is true in no task of a cluster without one.",
-        find=_chief,
-        consequence="What only the chief does (save, log, export) is done by nobody.",
-        fix="--chief gives the cluster one; or count worker 0 as the chief where the cluster has none",
-        source="R09; R22",
     ),
     Rule(
         id="evaluator-branch",
