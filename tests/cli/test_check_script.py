@@ -97,6 +97,14 @@ def test_a_cluster_with_parameter_servers_may_be_said(phalanx, folder):
     assert phalanx("check", "train.py", "--ps", "-1")[0] == 2
 
 
+def test_what_each_host_is_asked_is_told_by_check_and_left_to_the_preflight_by_plan(phalanx, folder):
+    (folder / "venv" / "lib" / "python3.11" / "site-packages" / "tensorflow").mkdir()
+    (folder / "train.py").write_text("import no_such_module_here\n" + MWMS)
+    code, out, _ = phalanx("check", "train.py", "--json")
+    assert (code, ids(out)) == (1, ["module-missing"])
+    assert phalanx("plan", "--workers", "2", "train.py")[0] == 0
+
+
 def test_sarif_names_the_rules_on_scripts(phalanx, folder):
     (folder / "train.py").write_text(EARLY)
     _, out, _ = phalanx("check", "train.py", "--format", "sarif")

@@ -64,6 +64,13 @@ FAULTY = [
     ),
     ("no-strategy", "warning", 5, TF + FIT, {}),
     ("no-strategy", "warning", 5, TF + FIT, {"roles": TWO}),
+    (
+        "no-strategy",
+        "warning",
+        3,
+        TF + "strategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n    m = make()\nm.fit(x)\n",
+        {"roles": TWO},
+    ),
     ("tf-config-overwritten", "error", 3, TF + WORKER_0 + MWMS, {}),
     (
         "tf-config-overwritten",

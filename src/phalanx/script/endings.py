@@ -82,15 +82,12 @@ class Endings:
         return self._of(module, values.given(name), bound, depth)
 
     def _written(self, module: Module, parts: list[ast.expr], bound: Mapping[str, _Given], depth: int) -> str:
-        end = ""
-        for part in reversed(parts):
-            if isinstance(part, ast.Constant):
-                end = str(part.value) + end
-            else:
-                plain = isinstance(part, ast.FormattedValue) and part.format_spec is None and part.conversion < 0
-                inner = self._of(module, part.value, bound, depth) if plain and not end else ""  # type: ignore[attr-defined]
-                return inner + end
-        return end
+        match parts:
+            case [*before, ast.Constant(value=text)]:
+                return self._written(module, before, bound, depth) + str(text)
+            case [*_, ast.FormattedValue(value=value, conversion=-1, format_spec=None)]:
+                return self._of(module, value, bound, depth)
+        return ""
 
     def _called(self, module: Module, call: ast.Call, bound: Mapping[str, _Given], depth: int) -> str:
         name = module.dotted(call.func) or (call.func.id if isinstance(call.func, ast.Name) else "")

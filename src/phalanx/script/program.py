@@ -23,14 +23,15 @@ STRATEGIES: Mapping[str, str] = {
     "tensorflow.distribute.ParameterServerStrategy": "ps",
     "tensorflow.distribute.experimental.ParameterServerStrategy": "ps",
 }
-_ALONE = (
+#: Names that build a strategy of one process.
+ALONE = (
     "tensorflow.distribute.MirroredStrategy",
     "tensorflow.distribute.OneDeviceStrategy",
     "tensorflow.distribute.experimental.CentralStorageStrategy",
 )
 #: Words of a program that may hold a strategy which is not seen.
 STRATEGY_WORDS = frozenset({"distribute", "distribution", "strategy", "Strategy", "CollectiveAllReduceStrategy"}) | {
-    name.rpartition(".")[2] for name in (*STRATEGIES, *_ALONE)
+    name.rpartition(".")[2] for name in (*STRATEGIES, *ALONE)
 }
 #: Packages that never build one, whatever is imported from them.
 _HARMLESS = frozenset(

@@ -158,6 +158,8 @@ def _no_server(program: Program) -> Iterator[Hit]:
         return
     if program.tensorflow is not None and program.tensorflow < (2, 4):
         return
+    if program.roles is not None and not program.roles.worker:  # they run something else
+        return
     for step in program.strategies:
         if STRATEGIES[step.name or ""] == "ps" and not step.guards:
             yield Hit(step.module, step.node)

@@ -16,6 +16,8 @@ _CHECKPOINT = "tensorflow.train.Checkpoint"
 #: Functions that save their first argument to their second.
 _SAVERS = ("models.save_model", "saving.save_model")
 
+_METHODS = ("save", "export", "save_weights", "write")
+
 #: New at each start.
 _NEW = (
     "time.time", "time.strftime", "time.ctime", "time.time_ns", "time.localtime", "time.gmtime",
@@ -66,9 +68,9 @@ def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None
     for module in program.modules:
         for node in module.nodes:
             match node:
-                case ast.Call(func=ast.Attribute(value=holder, attr="save" | "export" | "save_weights" | "write")):
+                case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in _METHODS:
                     made = program.maker(module, holder) or ""
-                    if made == _CHECKPOINT and node.func.attr in ("save", "write"):  # type: ignore[attr-defined]
+                    if made == _CHECKPOINT and attr in ("save", "write"):
                         yield module, node, argument(node, 0, "file_prefix"), "checkpoints"
                     keras = program.keras_name(made)
                     if keras is not None and keras.name in MODELS:
