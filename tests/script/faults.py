@@ -55,6 +55,8 @@ FAULTY = [
         "from absl import app\napp.run(main)\n",
         {},
     ),
+    ("context-before-strategy", "error", 5, TF + "N = 3\nfor at in range(N):\n    tf.constant(at)\n" + MWMS, {}),
+    ("keras3-reset-states", "error", 4, TF + "m = tf.keras.metrics.Mean()\nfor at in (1, 2): m.reset_states()\n", {}),
     (
         "context-before-strategy",
         "warning",

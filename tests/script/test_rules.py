@@ -32,6 +32,9 @@ SOUND = [
     TF + "@tf.function\ndef step():\n    return tf.constant(1)\n" + MWMS + "step()\n",
     TF + "if os.environ.get('CHECK'):\n    tf.constant(1)\n" + MWMS,
     TF + "f = lambda: tf.constant(1)\n" + MWMS,
+    TF + "def early(n):\n    for at in range(n):\n        tf.constant(at)\nearly(0)\n" + MWMS,
+    TF + "N = 0\nfor at in range(N):\n    tf.constant(at)\n" + MWMS,
+    TF + "for at in range(3):\n    break\n    tf.constant(at)\n" + MWMS,
     TF + "def a(quiet):\n    if quiet:\n        return\n    tf.constant(1)\na(True)\n" + MWMS,
     TF + "with tf.Graph().as_default():\n    tf.constant(1)\n" + MWMS,
     TF + "import argparse\nif argparse.ArgumentParser().parse_args().local:\n    s = tf.distribute.MirroredStrategy()\n"
