@@ -337,5 +337,7 @@ FAULTY = [
         "model.load_weights(path)\n",
         {},
     ),
+    ("import-forgotten", "error", 3, TF + "callbacks = [keras.callbacks.TerminateOnNaN()]\n", {}),
+    ("import-forgotten", "warning", 4, TF + "def later():\n    return np.zeros(1)\n", {}),
     ("ignore-unknown", "info", 1, "x = 1  # phalanx: ignore[shared-sav-path]\n", {}),
 ]  # fmt: skip

@@ -66,6 +66,12 @@ SOUND = [
     "os.environ['TF_CONFIG'] = json.dumps(clean(json.loads(os.environ['TF_CONFIG'])))\n" + MWMS,
     TF + "from ours import config\nos.environ['TF_CONFIG'] = json.dumps(config())\n" + MWMS,
     TF + "if not os.environ.get('TF_CONFIG'):\n    os.environ['TF_CONFIG'] = json.dumps(make())\n" + MWMS,
+    # names of Python
+    TF + "def f(a: np.ndarray) -> pd.Series:\n    global np\n    np = a\n",
+    TF + "try:\n    keras\nexcept NameError:\n    pass\n",
+    "from ours import *\nnp.zeros(1)\n",
+    "import os.path\nprint(os.name, [np for np in [1]], (lambda *pd, **plt: (pd, plt)))\n",
+    "match x:\n    case [np, *pd]: print(np, pd)\n    case {'a': 1, **plt}: print(plt)\n",
     # names
     TF + "if hasattr(tf, 'Session'):\n    tf.Session()\n",
     TF + "tf.compat.v1.disable_v2_behavior()\ntf.compat.v1.Session()\n",

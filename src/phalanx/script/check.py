@@ -16,7 +16,7 @@ from phalanx.script.interpreter import folders_of
 from phalanx.script.module import LONGEST, Module, module_of
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule, judge
-from phalanx.script.rules import chief, cluster, context, data, keras3, packages, saving, source, tensorflow1
+from phalanx.script.rules import chief, cluster, context, data, keras3, packages, python, saving, source, tensorflow1
 from phalanx.tfconfig.finding import Finding, Place, Severity
 from phalanx.tfconfig.quote import sentence
 from phalanx.tfconfig.rule import in_order
@@ -31,6 +31,7 @@ _OWN = (
     *data.RULES,
     *saving.RULES,
     *packages.RULES,
+    *python.RULES,
 )
 
 
