@@ -23,6 +23,7 @@ INDEX = MWMS + "index = json.loads(os.environ.get('TF_CONFIG'))['task'].get('ind
 
 ARGV = TF + "import sys\nos.environ['TF_CONFIG'] = json.dumps({'task': {'index': int(sys.argv[1])}})\n" + MWMS
 FOLDER = TF + "d = os.environ['OUT']\n"
+INPUT = TF + "x = tf.keras.Input((3,))\n"
 SLICES = MWMS + "data = tf.data.Dataset.from_tensor_slices(x).batch(64)\n"
 
 #: Rule, severity, line, script, and what is known around it.
@@ -337,6 +338,8 @@ FAULTY = [
         "model.load_weights(path)\n",
         {},
     ),
+    ("keras3-symbolic", "error", 5, INPUT + "layer = tf.keras.layers.Dense(4)\ny = tf.reduce_mean(layer(x), 1)\n", {}),
+    ("keras3-symbolic", "error", 4, INPUT + "y = tf.concat([tf.keras.layers.Dense(1)(x), z], 1)\n", {}),
     ("import-forgotten", "error", 3, TF + "callbacks = [keras.callbacks.TerminateOnNaN()]\n", {}),
     ("import-forgotten", "warning", 4, TF + "def later():\n    return np.zeros(1)\n", {}),
     ("ignore-unknown", "info", 1, "x = 1  # phalanx: ignore[shared-sav-path]\n", {}),

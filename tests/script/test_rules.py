@@ -66,6 +66,11 @@ SOUND = [
     "os.environ['TF_CONFIG'] = json.dumps(clean(json.loads(os.environ['TF_CONFIG'])))\n" + MWMS,
     TF + "from ours import config\nos.environ['TF_CONFIG'] = json.dumps(config())\n" + MWMS,
     TF + "if not os.environ.get('TF_CONFIG'):\n    os.environ['TF_CONFIG'] = json.dumps(make())\n" + MWMS,
+    # functional models
+    TF + "from tensorflow import keras\nx = keras.Input((3,))\nx = keras.ops.mean(x, axis=1) * 2\n",
+    TF + "class Mean(tf.keras.layers.Layer):\n    def call(self, x):\n        return tf.reduce_mean(x, axis=1)\n"
+    "Mean()(tf.keras.Input((3,)))\n",
+    TF + "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\ntf.reduce_mean(model(data))\n",
     # names of Python
     TF + "def f(a: np.ndarray) -> pd.Series:\n    global np\n    np = a\n",
     TF + "try:\n    keras\nexcept NameError:\n    pass\n",

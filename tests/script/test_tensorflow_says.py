@@ -78,6 +78,7 @@ KERAS_3 = {
     "keras3-lr": ("model().optimizer.lr", "AttributeError: 'SGD' object has no attribute 'lr'"),
     "keras3-optimizer-lr": ("keras.optimizers.Adam(lr=0.1)", "ValueError: Argument(s) not recognized: {'lr': 0.1}"),
     "keras3-fit-argument": ("model().fit([[1.0]], [1.0], workers=2)", "TypeError"),
+    "keras3-symbolic": ("tf.reduce_mean(keras.layers.Dense(1)(keras.Input((3,))))", "ValueError: A KerasTensor cannot"),
     "script-estimator-gone": ("tf.estimator", "AttributeError: module 'tensorflow' has no attribute 'estimator'"),
     "script-estimator-gone (compat)": ("tf.compat.v1.estimator", "AttributeError"),
     "tensorflow-name-gone": ("tf.train.Server", "AttributeError"),

@@ -16,7 +16,19 @@ from phalanx.script.interpreter import folders_of
 from phalanx.script.module import LONGEST, Module, module_of
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule, judge
-from phalanx.script.rules import chief, cluster, context, data, keras3, packages, python, saving, source, tensorflow1
+from phalanx.script.rules import (
+    chief,
+    cluster,
+    context,
+    data,
+    functional,
+    keras3,
+    packages,
+    python,
+    saving,
+    source,
+    tensorflow1,
+)
 from phalanx.tfconfig.finding import Finding, Place, Severity
 from phalanx.tfconfig.quote import sentence
 from phalanx.tfconfig.rule import in_order
@@ -27,6 +39,7 @@ _OWN = (
     *source.RULES,
     *chief.RULES,
     *keras3.RULES,
+    *functional.RULES,
     *tensorflow1.RULES,
     *data.RULES,
     *saving.RULES,
