@@ -74,6 +74,37 @@ def test_the_number_of_workers_and_the_version_of_tensorflow_matter(phalanx, fol
     assert ids(phalanx("check", "train.py", "--json", "--tf-version", "2.15")[1]) == []
 
 
+CHIEF = MWMS + "r = strategy.cluster_resolver\nif r.task_type == 'chief':\n    tf.saved_model.save(m, 'm')\n"
+
+
+def test_who_saves_depends_on_whether_there_is_a_chief(phalanx, folder):
+    (folder / "train.py").write_text(CHIEF)
+    code, out, _ = phalanx("check", "train.py", "--workers", "2", "--fail-on", "warning")
+    assert code == 1
+    assert "fix: --chief gives the cluster one" in out
+    assert phalanx("check", "train.py", "--workers", "2", "--chief", "--fail-on", "warning")[0] == 0
+
+
+def test_plan_and_run_tell_it_of_the_job_that_they_make(phalanx, folder):
+    (folder / "train.py").write_text(CHIEF)
+    assert "chief-is-nowhere" in "".join(phalanx("plan", "--workers", "2", "train.py")[1:])
+    assert "chief-is-nowhere" not in "".join(phalanx("plan", "--workers", "2", "--chief", "train.py")[1:])
+
+
+def test_a_cluster_with_parameter_servers_may_be_said(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    assert ids(phalanx("check", "train.py", "--json", "--workers", "2", "--ps", "1")[1]) == ["ps-under-mwms"]
+    assert phalanx("check", "train.py", "--ps", "-1")[0] == 2
+
+
+def test_what_each_host_is_asked_is_told_by_check_and_left_to_the_preflight_by_plan(phalanx, folder):
+    (folder / "venv" / "lib" / "python3.11" / "site-packages" / "tensorflow").mkdir()
+    (folder / "train.py").write_text("import no_such_module_here\n" + MWMS)
+    code, out, _ = phalanx("check", "train.py", "--json")
+    assert (code, ids(out)) == (1, ["module-missing"])
+    assert phalanx("plan", "--workers", "2", "train.py")[0] == 0
+
+
 def test_sarif_names_the_rules_on_scripts(phalanx, folder):
     (folder / "train.py").write_text(EARLY)
     _, out, _ = phalanx("check", "train.py", "--format", "sarif")

@@ -284,6 +284,10 @@ _phalanx() {
             '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
             '--python=[The interpreter that will run the script (found\: see `phalanx plan`)]:file:_files' \
             '--workers=[How many workers will run the script (more than one)]:value: ' \
+            '--chief[Whether one chief will run it beside the workers]' \
+            '--no-chief[Whether one chief will run it beside the workers]' \
+            '--ps=[How many parameter servers the cluster will have; implies one chief]:value: ' \
+            '--evaluator[Whether an evaluator will run it too]' \
             '--ignore=[A rule, by id, to leave out (may be repeated)]:value: ' \
             '--format=[text for people, json for programs, github and sarif for pipelines]:value:(text json github sarif)' \
             '--json[Short for --format json]' \
