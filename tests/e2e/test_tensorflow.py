@@ -39,6 +39,7 @@ def test_workers_train_one_model_on_digits(here, roles):
     assert [t["task"] for t in report["tasks"]] == tasks
     assert all(t["exit_code"] == 0 and bool(t["listening"]) == (len(tasks) > 1) for t in report["tasks"])
     assert all(e["standby"] for e in here.events("task-started"))
+    assert all(task["steps"] > 0 and 0 < task["training"]["last_loss"] < 10 for task in report["tasks"])
     here.gone(within=5)
 
 
