@@ -20,6 +20,7 @@ _phalanx() {
         'report:Say how a run ended, why, and what to do next.'
         'attach:Follow a run that goes on elsewhere.'
         'stacks:Print where each task is: what its threads do now.'
+        'diagnose:Say where the time of a run goes, and who makes it slow.'
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
@@ -59,6 +60,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -93,6 +95,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -135,6 +138,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -169,6 +173,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -223,6 +228,10 @@ _phalanx() {
             '1:run:_phalanx_runs' ;;
         stacks) _arguments -s : \
             '--json[One JSON object a task and line]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        diagnose) _arguments -s : \
+            '--json[Every figure, for scripts]' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         stop) _arguments -s : \
