@@ -40,7 +40,7 @@ def _passable(value: str) -> str:
 
 
 def command_words(value: object) -> object:
-    """For a validator: a list; the sentence a shell would split is shown as one, since guessing at quotes goes wrong."""
+    """For a validator: a list; a sentence that a shell would split is shown as one: guessing at quotes goes wrong."""
     if not isinstance(value, str):
         return value
     import json  # noqa: PLC0415 - for a mistake only
