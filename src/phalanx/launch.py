@@ -49,15 +49,23 @@ class Launched:
 
 
 def launch(
-    declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool, home: Path | None = None
+    declared: Declared,
+    *,
+    runs: Path,
+    environ: Mapping[str, str],
+    attached: bool,
+    home: Path | None = None,
+    indexed: bool = True,
 ) -> Launched:
     """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError.
 
-    `home`: another folder to start the agents from, as `phalanx chaos` prepares one.
+    `home`: another folder to start the agents from, as `phalanx chaos` prepares one. Not `indexed`: no verb finds
+    it, as befits a run that is thrown away.
     """
     launched = _start(declared, runs=runs, environ=environ, attached=attached, home=home)
     try:
-        Index().add(launched.entry)
+        if indexed:
+            Index().add(launched.entry)
     except PhalanxError:
         launched.started.kill()  # a run that no verb could find is not left behind
         raise

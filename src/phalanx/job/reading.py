@@ -10,7 +10,7 @@ from phalanx.job import command, keras
 from phalanx.job.model import Job
 from phalanx.names import KNOWN_TYPES
 from phalanx.plan.outline import Outline, Role, Strategy
-from phalanx.script.check import check, surroundings, without
+from phalanx.script.check import OF_HOSTS, check, surroundings, without
 from phalanx.script.program import Roles
 from phalanx.tfconfig.finding import Finding, Severity
 from phalanx.tfconfig.quote import printable
@@ -63,7 +63,7 @@ def read_scripts(job: Job, outline: Outline, environ: Mapping[str, str]) -> list
             told = check(Path(outline.cwd) / words[at], around, shown=words[at])
         except OSError:
             continue
-        told = without(told, job.preflight.ignore)
+        told = without(told, {*job.preflight.ignore, *OF_HOSTS})
         if errors := [finding for finding in told if finding.severity is Severity.ERROR]:
             raise ScriptError(errors, words[at])
         found += told
