@@ -25,7 +25,7 @@ def write(life: Life, place: int, value: int) -> None:
 
 
 async def test_a_sample_tells_what_is_counted_at_this_moment_and_for_a_while_what_was_at_the_end():
-    progress = Progress(lambda *_, **__: None)
+    progress = Progress(lambda *_, **__: None, lambda _: None)
     attempts = []
     for index in range(2):
         running = Running(StartTask(id=TaskId("worker", index), argv=(), env={}, attempt=3), 2, None)
