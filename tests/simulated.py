@@ -13,7 +13,7 @@ from phalanx.lead.lead import Lead
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Fact, Fault
 from phalanx.plan.host import Host
-from phalanx.plan.outline import Outline, Role, Strategy
+from phalanx.plan.outline import Failure, Outline, Role, Strategy
 from phalanx.plan.plan import Plan
 from phalanx.plan.policies import Policies, Restart
 from phalanx.plan.wire import to_wire
@@ -376,8 +376,9 @@ def outline(
     fewest: int | None = None,
     most: int | None = None,
     policies: Policies | None = None,
+    dispatcher: Failure | None = None,
 ) -> Outline:
-    """A small job."""
+    """A small job; with a `dispatcher` outside the cluster, where it is said what its failure means."""
     counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": evaluator}
     return Outline(
         name="job",
@@ -391,6 +392,11 @@ def outline(
             )
             for kind, n in counts.items()
             if n
+        )
+        + (
+            (Role(type="dispatcher", count=1, command=("serve",), in_cluster=False, port=True, failure=dispatcher),)
+            if dispatcher
+            else ()
         ),
         strategy=Strategy.PS if ps else Strategy.MWMS,
         cwd="/work",

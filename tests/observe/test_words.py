@@ -11,6 +11,7 @@ from phalanx import events as ev
 from phalanx.names import TaskId
 from phalanx.observe.words import describe
 from phalanx.plan.checklist import Fault
+from phalanx.plan.outputs import Output
 from phalanx.states import fold_all
 
 Golden = Callable[[str, str], None]
@@ -58,6 +59,9 @@ def everything() -> list[ev.Event]:
     told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"
     )
+    told.say(ev.OutputsAsked(time=told.now, host=0, patterns=("model.keras", "*.txt")))
+    outputs = (Output(path="model.keras", count=1, bytes=9, newest=told.now), Output(path="*.txt"))
+    told.say(ev.OutputsFound(time=told.now, host=0, outputs=outputs))
     told.say(ev.StandbysReady(time=0.0, host=0, count=2, bytes=374_000_000))
     told.say(ev.StandbysReady(time=0.0, host=0, count=1, bytes=187_000_000))
     told.say(ev.StandbysReady(time=0.0, host=0, count=0, bytes=0))

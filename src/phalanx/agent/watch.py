@@ -66,7 +66,8 @@ class Watched:
                 carried=self.traffic.see(connections, self._inodes),
                 answers=answer,
                 waits=waits_inside(self.heart),
-                listens=self.running.listens.is_set(),
+                # Who is outside the cluster may do no step for as long as it likes.
+                listens=self.running.listens.is_set() and not self.running.task.lent,
                 sign=sign,
             )
         )
@@ -93,7 +94,7 @@ class Watched:
         answer = None
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None
-        port = self.running.task.port
+        port = None if self.running.task.lent else self.running.task.port  # gRPC is no language of any server
         if self._asked is None and port is not None and self.running.listens.is_set() and self.pulse.wants_answer:
             self._asked = asyncio.ensure_future(answers(port))
         return answer

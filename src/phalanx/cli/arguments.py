@@ -26,6 +26,8 @@ ARGUMENTS = {
     "chaos": Arguments(shown="RUN|COMMAND...", completes="script"),
     "plan": Arguments(shown="COMMAND...", completes="script"),
     "preflight": Arguments(shown="COMMAND...", completes="script"),
+    "advise": Arguments(shown="[COMMAND...]", completes="script"),
+    "bench": Arguments(shown="COMMAND...", completes="script"),
     "init": Arguments(shown="SCRIPT [ARGS...]", completes="files"),
     "schema": Arguments(shown="", completes="nothing"),
     "ps": _RUN,

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
 from phalanx.decide.elastic import can_start, outline_for
+from phalanx.decide.ending import step
 from phalanx.decide.hang import Dump
-from phalanx.decide.next_step import Say, Stop, Wake, next_step
+from phalanx.decide.next_step import Say, Stop, Wake
 from phalanx.decide.preflight import may_start
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
-from phalanx.lead.generation import LAST, Briefs, attempt_orders, bound_events, go_orders, task_orders
+from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, orders_with, task_orders
 from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
@@ -28,6 +29,7 @@ from phalanx.lead.testimony import words_of
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
+from phalanx.plan.outputs import outputs_of
 from phalanx.plan.plan import Plan
 from phalanx.plan.size import check_size
 from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
@@ -46,7 +48,7 @@ _LOOK = 0.5
 class Lead:
     """One run's lead. All methods belong to one event loop.
 
-    It decides nothing: `decide.next_step` is asked after every event and at every alarm, and this class carries out.
+    It decides nothing: `decide.ending` is asked after every event and at every alarm, and this class carries out.
     """
 
     def __init__(
@@ -278,7 +280,7 @@ class Lead:
         self._go_when_prepared()
         self._start_attempts()
         while True:
-            actions = next_step(self.state, self.outline.policies, self._clock())
+            actions = step(self.state, self.outline.policies, outputs_of(self.plan), self._clock())
             wakes = [action.at for action in actions if isinstance(action, Wake)]
             for action in actions:
                 match action:
@@ -301,8 +303,7 @@ class Lead:
             raise
         self.state = fold(self.state, record)
         self._changed.set()
-        if isinstance(event, ev.LeaderSucceeded):
-            self._send(dict.fromkeys(self.living(), LAST))
+        self._send(orders_with(event, self.living()))
         if self._copies is not None:
             self._copies.said()
 

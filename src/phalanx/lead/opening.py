@@ -40,6 +40,7 @@ def opening_events(outline: Outline, run: str, now: float, *, dropped: int) -> l
         leader=outline.leader,
         elastic=elastic_of(outline),
         must_listen=outline.must_listen,
+        outside={role.type: role.failure.value for role in outline.roles if not role.in_cluster},
     )
     cut = f"half a record, {dropped} bytes, was cut off with the lead that wrote it"
     return [started, *([Noted(time=now, message=cut)] if dropped else [])]

@@ -12,7 +12,15 @@ from phalanx.protocol.messages import Poll, Report
 from phalanx.sample import TaskSample
 
 #: What an agent may put into the records; everything else is the lead's to say.
-_FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
+_FROM_AGENTS = (
+    ev.TaskEvent,
+    ev.HostChecked,
+    ev.Noted,
+    ev.StopRequested,
+    ev.HostLost,
+    ev.StandbysReady,
+    ev.OutputsFound,
+)
 
 #: Seconds by which two clocks may seem to differ only because a message was long under way.
 _UNDER_WAY = 60.0

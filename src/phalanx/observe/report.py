@@ -10,6 +10,7 @@ from phalanx.observe.ink import Ink
 from phalanx.observe.progress import loss_words, rate_words, share_words, sparkline
 from phalanx.observe.table import columns
 from phalanx.observe.words import COLOURS, NAMED, clock, duration, resumed_words, size, standbys, visible
+from phalanx.records.produced import OutputReport
 from phalanx.records.report import WARNING, Report, TaskReport
 from phalanx.states import RunPhase
 from phalanx.taskstate import TaskPhase
@@ -211,13 +212,23 @@ def _left(report: Report, ink: Ink) -> Iterator[str]:
     lines = [f"host {host.name} was lost: {host.lost}" for host in lost]
     if report.exit_code is None and (count := sum(host.standbys for host in report.hosts)):
         lines.append(f"{standbys(count, sum(host.standby_bytes for host in report.hosts))} for the next generation")
-    lines += [f"output {out.path} is {'there' if out.there else ink('missing', 'yellow')}" for out in report.outputs]
+    lines += [_output(out, ink) for out in report.outputs if out.there is not None or report.exit_code is not None]
     lines += [f"note: {note}" for note in report.notes if not note.startswith(WARNING)]
     if lines:
         yield ""
         yield from (f"  {line}" for line in lines)
     yield ""
     yield f"  logs and records: {report.folder}"
+
+
+def _output(output: OutputReport, ink: Ink) -> str:
+    if output.there is None:
+        return f"output {output.path} was not looked for: {output.why}"
+    if not output.there or output.newest is None:
+        return f"output {output.path} is {ink('missing', 'yellow')}"
+    many = f"{output.count} of them, " if output.count > 1 else ""
+    when = f"written {clock(output.newest)}" if output.fresh else ink("older than this run", "yellow")
+    return f"output {output.path}: {many}{size(output.bytes)}, {when}"
 
 
 def _next(report: Report, ink: Ink) -> Iterator[str]:

@@ -60,6 +60,11 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
         case ev.PreflightPassed():
             warned = f", {_count(event.warnings, 'warning')}" if event.warnings else ""
             return f"preflight: {_count(event.checks, 'check')} in {duration(event.seconds)}{warned}"
+        case ev.OutputsAsked():
+            return f"looking for {_count(len(event.patterns), 'output')} on {host_name(state, event.host)}"
+        case ev.OutputsFound():
+            found = sum(output.count > 0 for output in event.outputs)
+            return f"{found} of {_count(len(event.outputs), 'output')} found on {host_name(state, event.host)}"
         case ev.StopRequested():
             return f"{'kill' if event.hard else 'stop'} requested by {event.by}"
         case ev.StopOrdered():

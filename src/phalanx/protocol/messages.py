@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist
 from phalanx.plan.host import Host
+from phalanx.plan.own import found_here
 from phalanx.plan.wire import WireError, from_wire, to_wire
 from phalanx.sample import TaskSample
 
@@ -66,6 +67,8 @@ class StartTask:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     port: int | None = None
+    #: Whether that port is for a program of any kind, not for the task's server in the cluster.
+    lent: bool = False
     attempt: int = 1
     tail: str | None = None
     head: str | None = None
@@ -79,7 +82,7 @@ class StartTask:
 class Order:
     """What the lead wants of one agent. Numbered from 1 within an epoch.
 
-    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows) or `leave`.
+    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows), `outputs` or `leave`.
     """
 
     seq: int
@@ -97,6 +100,13 @@ class Order:
     #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
+    #: outputs: what to look for, relative to the job's folder.
+    outputs: tuple[str, ...] = ()
+
+    def placed(self) -> Order:
+        """The same, where our own programs are files of this host."""
+        tasks = tuple(dataclasses.replace(task, argv=found_here(task.argv)) for task in self.tasks)
+        return dataclasses.replace(self, tasks=tasks)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,6 +14,7 @@ from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
+from phalanx.records.produced import OutputReport, produced, remedies, shortcomings
 from phalanx.records.slowed import SlowReport, slowed
 from phalanx.records.training import CurveReport, Samples, TrainingReport, curves, samples_of, training
 from phalanx.redact import redact
@@ -94,14 +95,6 @@ class TaskReport:
     #: When it last wrote anything; None where it has not.
     wrote: float | None
     logs: tuple[LogReport, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class OutputReport:
-    """A file that the job should leave behind, and whether it did."""
-
-    path: str
-    there: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,6 +179,8 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         _task(state, task, folder, samples) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
     )
     run, left = state.run or folder.run, kept(state)
+    outputs = produced(state, plan)
+    short = shortcomings(state, outputs)
     fallen = [task for task in tasks if task.state in _FALLEN] if state.phase is RunPhase.SUCCEEDED else []
     return Report(
         run=run,
@@ -236,11 +231,15 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
             for host in sorted(state.hosts.values(), key=lambda host: host.id)
         ),
         tasks=tasks,
-        outputs=_outputs(plan),
+        outputs=outputs,
         slow=slowed(state),
         curves=curves(samples),
-        notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
-        next_steps=_next_steps(state, run, folder, fallen, left),
+        notes=(
+            *_warnings(state, fallen),
+            *(f"{WARNING}{redact(one)}" for one in short),
+            *(redact(note.message) for note in state.notes),
+        ),
+        next_steps=(*_next_steps(state, run, folder, fallen, left), *remedies(state, run, short)),
     )
 
 
@@ -358,14 +357,6 @@ def _fall(task: TaskState, told: TaskReport) -> str:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
     last = telling_line(told.raised.splitlines() or told.last_lines)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
-
-
-def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
-    if plan is None:
-        return ()
-    return tuple(
-        OutputReport(path=path, there=(Path(plan.outline.cwd) / path).exists()) for path in plan.outline.outputs
-    )
 
 
 def _next_steps(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from phalanx.script.endings import Endings
 from phalanx.script.module import Module, argument
 from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.rules.tensorflow1 import names, once
-from phalanx.script.values import UNKNOWN
 from phalanx.tfconfig.finding import Severity
 
 _THREE = 3
@@ -76,20 +76,21 @@ def _is_model(name: str) -> bool:
     return name in MODELS or name.startswith("applications.")
 
 
-def _path(program: Program, module: Module, call: ast.Call) -> object:
-    """The path a call is given, as text; UNKNOWN where it is not read."""
-    value = program.value(module, argument(call, 0, "filepath"))
-    return value if isinstance(value, str) else UNKNOWN
+def _path(program: Program, module: Module, call: ast.Call) -> str | None:
+    """The path a call is given, or its end: `…/model`; None where that is not read."""
+    given = argument(call, 0, "filepath")
+    end = Endings(program=program).of(module, given)
+    return end if end is None or isinstance(program.value(module, given), str) else f"…/{end.rpartition('/')[2]}"
 
 
 def _save_weights(program: Program) -> Iterator[Hit]:
     for module, call, name in _methods(program, "save_weights"):
         path = _path(program, module, call)
-        if _is_model(name) and isinstance(path, str) and not path.endswith(".weights.h5"):
+        if _is_model(name) and path is not None and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'save_weights("{path}") does not end in .weights.h5')
     for module, call, save_weights_only in _checkpoints(program):
         path = _path(program, module, call)
-        if save_weights_only is True and isinstance(path, str) and not path.endswith(".weights.h5"):
+        if save_weights_only is True and path is not None and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'ModelCheckpoint("{path}", save_weights_only=True) does not end in .weights.h5')
 
 
@@ -104,11 +105,11 @@ def _checkpoints(program: Program) -> Iterator[tuple[Module, ast.Call, object]]:
 def _save_path(program: Program) -> Iterator[Hit]:
     for module, call, name in _methods(program, "save"):
         path = _path(program, module, call)
-        if _is_model(name) and isinstance(path, str) and not path.endswith((".keras", ".h5", ".hdf5")):
+        if _is_model(name) and path is not None and not path.endswith((".keras", ".h5", ".hdf5")):
             yield Hit(module, call, f'save("{path}") says neither .keras nor .h5')
     for module, call, save_weights_only in _checkpoints(program):
         path = _path(program, module, call)
-        if save_weights_only is False and isinstance(path, str) and not path.endswith((".keras", ".h5")):
+        if save_weights_only is False and path is not None and not path.endswith((".keras", ".h5")):
             yield Hit(module, call, f'ModelCheckpoint("{path}") does not end in .keras')
 
 
