@@ -102,6 +102,11 @@ class TaskExited(TaskEvent):
     oom: bool = False
     stopped: bool = False
     last_lines: tuple[str, ...] = ()
+    #: The exception that ended the program, `type: message`, where it failed by one; where in its own files; and the
+    #: file on its host that has all of it.
+    raised: str = ""
+    raised_at: str = ""
+    error_file: str = ""
     #: The last line of its stdout, where stderr has no word of its own.
     last_output: str = ""
     cpu_seconds: float = 0.0

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_the_steps_of_this_moment_are_those_of_each_attempt_that_counts_any():
-    progress = Progress(lambda *_, **__: None)
+    progress = Progress(lambda *_, **__: None, lambda _: None)
     attempts = []
     for index in range(2):
         running = Running(StartTask(id=TaskId("worker", index), argv=(), env={}, attempt=3), 2, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -98,6 +99,41 @@ threading.Event().wait()
         assert [process.stdout.readline() for _ in range(2)] == [b"child\n", b"joined\n"]
         assert life.sign().doing == ""
         assert life.facts() == []
+
+
+RAISES = """
+import json, sys, threading
+sys.excepthook = lambda *about: print("my own words", file=sys.stderr)
+def read(row):
+    try:
+        row["x"]
+    except KeyError as missing:
+        raise ValueError("row 3 is broken: \N{SNOWMAN}\\nsee above") from missing
+def load():
+    json.loads("{}", object_hook=read)
+load()
+"""
+
+
+def test_the_exception_that_ends_a_program_is_told_whatever_its_own_hook_prints(tmp_path: Path) -> None:
+    with program(RAISES, tmp_path) as (process, life):
+        assert process.wait(60) == 1
+        raised, finished = until(life.facts, "facts")
+        assert finished == {"is": "finished"}
+        said, where = "ValueError: row 3 is broken: \N{SNOWMAN}\nsee above", "<string>:8 in read"
+        assert (raised["is"], raised["said"], raised["where"]) == ("raised", said, where)
+        whole = json.loads(life.text(raised["bytes"]))
+        assert [(one["type"], one["frames"][-1]["in"]) for one in whole["raised"]] == [
+            ("ValueError", "read"),
+            ("KeyError", "read"),
+        ]
+
+
+@pytest.mark.parametrize("text", ["import threading, sys; sys.exit('no')", "import threading"])
+def test_a_program_that_leaves_by_itself_raised_nothing(tmp_path: Path, text: str) -> None:
+    with program(text, tmp_path) as (process, life):
+        process.wait(60)
+        assert until(life.facts, "facts") == [{"is": "finished"}]
 
 
 LOOP = """

@@ -106,7 +106,7 @@ class Life:
         """What it has told since the last call, oldest first; None when all is told and nobody is left to tell more.
 
         Each has "is": "first-step", "saved" (path, step), "restored" (path), "finished", "asked", "stopping" (step,
-        saved, peers) or "trouble" (message).
+        saved, peers), "raised" (said, where, bytes) or "note" (message).
         """
         if self._pipe < 0:
             return None
@@ -123,6 +123,10 @@ class Life:
         *lines, self._rest = self._rest.split(b"\n")
         found = [fact for fact in map(_fact, lines) if fact is not None]
         return found if found or not ended else None
+
+    def text(self, size: int) -> bytes:
+        """The first `size` bytes that it has left behind the words."""
+        return os.pread(self._memory, size, inside.SIZE) if self._memory >= 0 else b""
 
     async def stacks(self) -> str:
         """The Python stacks of all its threads, as it writes them itself; empty where it cannot.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from phalanx import events as ev
 from phalanx.agent.life import Life
-from phalanx.agent.running import Running
+from phalanx.agent.running import Raised, Running
 from phalanx.protocol.messages import Steps
 
 #: Seconds between two words about steps of one attempt, while there are more: each is an event, a request and a line
@@ -33,9 +34,9 @@ class Tell(Protocol):
 class Progress:
     """Follows every attempt that has a life line. Facts are read as they come; counters are looked at now and then."""
 
-    def __init__(self, tell: Tell) -> None:
-        """`tell` gets each event once."""
-        self._tell = tell
+    def __init__(self, tell: Tell, say: Callable[[ev.Event], None]) -> None:
+        """`tell` gets each event of an attempt once; `say` what people should know."""
+        self._tell, self._say = tell, say
         self._followed: dict[Running, _Said] = {}
         self._look: asyncio.TimerHandle | None = None
 
@@ -90,12 +91,17 @@ class Progress:
                 self._tell(running, ev.CheckpointSaved, now, path=str(fact["path"]), step=int(fact["step"]))
             case "restored":
                 self._tell(running, ev.CheckpointRestored, now, path=str(fact["path"]))
+            case "raised":
+                text = life.text(int(fact["bytes"]))
+                running.raised = Raised(said=str(fact["said"]), where=str(fact["where"]), text=text)
             case "stopping":
                 self._tell_stopping(running, fact, now)
             case "finished":
                 asyncio.get_running_loop().call_later(LEAVING, self._still_there, running, now)
             case "asked" if not running.stopped:
                 self._tell(running, ev.TaskAsked, now)
+            case "note":
+                self._say(ev.Noted(time=now, message=str(fact["message"]), task=running.task.id))
 
     def _tell_stopping(self, running: Running, fact: dict[str, Any], now: float) -> None:
         """Where it stopped and what it saved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from phalanx.decide.exits import telling_line
 from phalanx.noise import telling
@@ -104,6 +104,9 @@ def _words(task: TaskReport, count: int, ink: Ink) -> Iterator[str]:
     yield f"  the last lines of {task.task}:"
     for line in lines[-count:]:
         yield f"    {ink('|', 'dim')} {line}".rstrip()
+    if task.raised:
+        at = f", at {visible(task.raised_at)}" if task.raised_at else ""
+        yield f"    the exception{at}: {visible(task.error_file)}" if task.error_file else f"    the exception{at}"
     if task.logs:
         yield "    " + ink(", ".join(f"{log.path} ({size(log.bytes)})" for log in task.logs if log.bytes), "dim")
 
@@ -138,10 +141,14 @@ def _said(task: TaskReport) -> str:
     """A task that did well prints its result on stdout; one that did not explains itself on stderr."""
     if task.refused:
         return task.refused
-    if task.state in _BAD and (said := telling_line([visible(line) for line in task.last_lines])):
+    if task.state in _BAD and (said := telling_line([visible(line) for line in _evidence(task)])):
         return said
     lines = [visible(line).strip() for line in (task.last_output, *reversed(task.last_lines))]
     return next((line for line in telling(line for line in lines if line)), "")
+
+
+def _evidence(task: TaskReport) -> Sequence[str]:
+    return task.raised.splitlines() or task.last_lines
 
 
 def _colour(task: TaskReport) -> tuple[str, ...]:

@@ -79,6 +79,10 @@ class TaskReport:
     refused: str
     cpu_seconds: float | None
     max_rss: int | None
+    #: The exception that ended its program, where in its own files, and the file that has all of it; or empty.
+    raised: str
+    raised_at: str
+    error_file: str
     #: What it said last before it ended, on stderr where it used that; credentials taken out.
     last_lines: tuple[str, ...]
     #: The last line of its stdout: what a training prints at its end.
@@ -275,6 +279,9 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         refused=redact(task.refused),
         cpu_seconds=task.exit.cpu_seconds if task.exit else None,
         max_rss=task.exit.max_rss if task.exit else None,
+        raised=redact(task.exit.raised) if task.exit else "",
+        raised_at=task.exit.raised_at if task.exit else "",
+        error_file=task.exit.error_file if task.exit else "",
         last_lines=tuple(redact(line) for line in said),
         last_output=redact(last_output(logs)),
         wrote=last_written(logs),
@@ -339,7 +346,7 @@ def _lone(state: RunState) -> list[str]:
 def _fall(task: TaskState, told: TaskReport) -> str:
     if task.exit is None:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
-    last = telling_line(told.last_lines)
+    last = telling_line(told.raised.splitlines() or told.last_lines)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
 
 

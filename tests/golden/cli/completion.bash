@@ -10,10 +10,10 @@ _phalanx_runs() {
 }
 _phalanx_options() {
     case $1 in
-        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
-        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
-        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
-        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
+        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
+        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
         ps) echo '--all -a --running --json --help' ;;
@@ -35,10 +35,10 @@ _phalanx_options() {
 }
 _phalanx_valued() {
     case $1 in
-        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
-        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
-        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
-        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
+        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
@@ -69,9 +69,13 @@ _phalanx() {
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
+            "run --keras") known='auto legacy off' ;;
             "chaos --strategy") known='mwms ps estimator none auto' ;;
+            "chaos --keras") known='auto legacy off' ;;
             "plan --strategy") known='mwms ps estimator none auto' ;;
+            "plan --keras") known='auto legacy off' ;;
             "preflight --strategy") known='mwms ps estimator none auto' ;;
+            "preflight --keras") known='auto legacy off' ;;
             "check --strategy") known='auto mwms ps estimator' ;;
             "check --format") known='text json github sarif' ;;
             "check --fail-on") known='error warning info never' ;;

@@ -59,6 +59,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -93,6 +94,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -135,6 +137,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -169,6 +172,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \

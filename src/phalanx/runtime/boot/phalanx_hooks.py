@@ -19,26 +19,27 @@ _IMPORTLIB = "<frozen importlib._bootstrap_external>"  # Python leaves its frame
 _EAGERLY = object()  # stands for a loop that takes gradients outside any tf.function
 _SCHEDULED = object()  # for the closures that a ParameterServer coordinator hands out
 
+#: Arguments of `configure_coordination_service` after the service's type, and before the limit of its heartbeats.
+_BEFORE_HEARTBEAT = 4
+
 #: The exit code of a program that was asked to end and has saved (128 + SIGTERM).
 LEFT = 143
 
 
-def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
-    """Put the parts together: the two modules are phalanx_steps and phalanx_stop, which nothing can import later."""
-    steps = steps_module.Steps(line)
-    stop = stop_module.Stop(line, steps, absolute)
+def ride(line: "Line", parts: "dict[str, Any]") -> None:
+    """Put the parts together: the modules beside this one, by name, which nothing can import later."""
+    steps = parts["phalanx_steps"].Steps(line)
+    stop = parts["phalanx_stop"].Stop(line, steps, absolute)
     steps.on_first = stop.arm
 
     def on_end() -> None:
+        parts["phalanx_error"].tell(line, parts["phalanx_life"].quoted)
         line.finish()
         stop.finish()
 
-    install(steps, steps_module.Deeds(steps, absolute), on_end)
-
-
-def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> None:
-    """Hook what is loaded, and the rest when it is. `on_end` is called when the main thread is done."""
+    deeds = parts["phalanx_steps"].Deeds(steps, absolute)
     hooks: "dict[str, Callable[[Any], None]]" = {
+        "tensorflow.python.eager.context": _heartbeats,
         "threading": lambda module: _end(module, on_end),
         "tensorflow.python.eager.polymorphic_function.polymorphic_function": lambda module: _calls(module, steps),
         "tensorflow.python.eager.polymorphic_function.tracing_compilation": lambda module: _traces(module, steps),
@@ -52,6 +53,37 @@ def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> Non
         "tf_keras.src.engine.training": lambda module: _models(module, deeds),
         "keras.src.callbacks.backup_and_restore": lambda module: _backups(module, deeds),
     }
+    for name, mend in _mends(line, parts).items():
+        hooks[name] = _both(hooks[name], mend) if name in hooks else mend
+    install(hooks)
+
+
+def _mends(line: "Line", parts: "dict[str, Any]") -> "dict[str, Callable[[Any], None]]":
+    """What is made to work in Keras 3, by the module it is done to."""
+    keras3 = parts["phalanx_keras3"]
+    notes = keras3.Notes(line)
+    files = parts["phalanx_files"].Files(notes, keras3, disguise)
+    return {
+        "keras.src.backend.tensorflow.trainer": keras3.Mend(notes, disguise).take,
+        "keras.src.callbacks.callback_list": files.callbacks,
+        "keras.src.saving.saving_api": files.saving,
+    }
+
+
+def _both(one: "Callable[[Any], None]", other: "Callable[[Any], None]") -> "Callable[[Any], None]":
+    """Two hooks for one module; a version that is strange to one may be known to the other."""
+
+    def both(module: "Any") -> None:
+        try:
+            one(module)
+        finally:
+            other(module)
+
+    return both
+
+
+def install(hooks: "dict[str, Callable[[Any], None]]") -> None:
+    """Call each hook with its module: now where that is loaded, else as soon as it is."""
 
     def take(name: str, module: "Any") -> None:
         hook = hooks.pop(name, None)
@@ -186,6 +218,23 @@ def _schedules(module: "Any", steps: "Steps") -> None:
 
     disguise(schedule, original)
     module.ClusterCoordinator.schedule = schedule
+
+
+# Heartbeats ----------------------------------------------------------------------------------------------------------
+
+
+def _heartbeats(module: "Any") -> None:
+    """TensorFlow gives a silent peer ten seconds; only an argument shortens them, and nobody passes it (facts §3)."""
+    original = module.Context.configure_coordination_service
+
+    def configure_coordination_service(self: "Any", service_type: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        limit = os.environ.get("PHALANX_HEARTBEAT", "")
+        if limit.isdigit() and len(args) < _BEFORE_HEARTBEAT:
+            kwargs.setdefault("heartbeat_timeout_in_ms", int(limit))
+        return original(self, service_type, *args, **kwargs)
+
+    disguise(configure_coordination_service, original)
+    module.Context.configure_coordination_service = configure_coordination_service
 
 
 # Checkpoints ---------------------------------------------------------------------------------------------------------

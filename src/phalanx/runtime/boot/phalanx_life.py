@@ -39,6 +39,7 @@ class Line:
         self.main_thread = _thread.get_ident()
         self.now = _builtin("time").monotonic_ns
         self._pipe, self._file = pipe, os.fstat(pipe)
+        self._memory, self._memory_file = memory, os.fstat(memory)
         _builtin("faulthandler").register(number, file=memory, all_threads=True, chain=False)
         os.register_at_fork(after_in_child=self._leave)
         self.words[PID] = os.getpid()
@@ -51,9 +52,9 @@ class Line:
     def say(self, kind: str, **about: "str | int") -> None:
         """One fact, at once or never: a full pipe drops and counts it."""
         try:
-            fields = [f'"is":{_quoted(kind)}']
+            fields = [f'"is":{quoted(kind)}']
             for name, value in about.items():
-                fields.append(f"{_quoted(name)}:{_quoted(value) if isinstance(value, str) else int(value)}")
+                fields.append(f"{quoted(name)}:{quoted(value) if isinstance(value, str) else int(value)}")
             text = ("{" + ",".join(fields) + "}\n").encode("ascii")
             if self._pipe < 0:
                 return
@@ -64,6 +65,13 @@ class Line:
                 self.words[DROPPED] += 1
         except Exception:  # noqa: BLE001 - counted, and never the program's trouble
             self.words[DROPPED] += 1
+
+    def leave_text(self, text: bytes) -> int:
+        """Put it behind the words, where stacks are written as well; how many bytes are there, 0 where none can be."""
+        if not os.path.samestat(os.fstat(self._memory), self._memory_file):
+            return 0
+        os.ftruncate(self._memory, SIZE)
+        return os.pwrite(self._memory, text, SIZE)
 
     def finish(self) -> None:
         """The main thread has come to the end of the program."""
@@ -85,7 +93,7 @@ def attach(text: bytes) -> "Line | None":
         return None
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A JSON string in ASCII; what cannot be decoded (surrogates of file names) survives as it is."""
     out = []
     for letter in text:

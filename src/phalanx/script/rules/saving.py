@@ -6,16 +6,19 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.script.module import Module, argument
-from phalanx.script.program import MODELS, Program
+from phalanx.script.program import MODELS, Keras, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
 
+_THREE = 3
 _WRITERS = ("callbacks.ModelCheckpoint", "callbacks.BackupAndRestore")
 _MANAGER = "tensorflow.train.CheckpointManager"
 _CHECKPOINT = "tensorflow.train.Checkpoint"
 #: Functions that save their first argument to their second.
 _SAVERS = ("models.save_model", "saving.save_model")
 
+#: Those that a mended Keras 3 has put in place at once.
+_WHOLE = ("save", "save_weights")
 _METHODS = ("save", "export", "save_weights", "write")
 
 #: New at each start.
@@ -49,16 +52,19 @@ def _everywhere(program: Program, call: ast.Call) -> bool:
 
 
 def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None, str]]:
-    """What is written by every task: of tf_keras's callbacks only the chief's files are real."""
+    """What is written by every task: of tf_keras's callbacks only the chief's files are real.
+
+    Where Keras 3 is mended, what it saves is whole or has a path of its own.
+    """
     for call in program.calls:
         keras = program.keras_name(call.name)
         if call.name == _MANAGER:
             yield call.module, call.node, argument(call.node, 1, "directory"), "checkpoints"
         elif call.name == "tensorflow.saved_model.save":
             yield call.module, call.node, argument(call.node, 1, "export_dir"), "its model"
-        elif keras is not None and keras.name in _SAVERS:
+        elif keras is not None and keras.name in _SAVERS and not _mended(program, keras):
             yield call.module, call.node, argument(call.node, 1, "filepath"), "its model"
-        elif keras is not None and keras.generation >= 3 and keras.name in _WRITERS:  # noqa: PLR2004 - Keras 3
+        elif keras is not None and keras.generation >= _THREE and keras.name in _WRITERS and not program.mends:
             yield call.module, call.node, _first(call.node), "checkpoints"
     yield from _saved(program)
 
@@ -73,8 +79,13 @@ def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None
                     if made == _CHECKPOINT and attr in ("save", "write"):
                         yield module, node, argument(node, 0, "file_prefix"), "checkpoints"
                     keras = program.keras_name(made)
-                    if keras is not None and keras.name in MODELS:
+                    if keras is not None and keras.name in MODELS and not (attr in _WHOLE and _mended(program, keras)):
                         yield module, node, _first(node), "its model"
+
+
+def _mended(program: Program, keras: Keras) -> bool:
+    """Whether what it saves is whole all the same."""
+    return bool(program.mends) and keras.generation >= _THREE
 
 
 def _first(call: ast.Call) -> ast.expr | None:
