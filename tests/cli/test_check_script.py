@@ -228,8 +228,8 @@ def test_the_help_of_check_shows_how_a_script_is_checked(phalanx):
     assert "phalanx: ignore[" in out
 
 
-def test_the_example_of_the_readme_is_fine(phalanx, folder):
-    root = Path(__file__).parents[2]
-    for example in ("digits", "parameter_server"):
-        code, out, _ = phalanx("check", str(root / "examples" / example / "train.py"))
-        assert (code, ": fine, names " in out) == (0, True)
+def test_the_examples_are_fine(phalanx, folder):
+    """But for a note that by hand Keras 3 fails with more than one worker, which is so."""
+    for example in sorted((Path(__file__).parents[2] / "examples").glob("*/train.py")):
+        code, out, _ = phalanx("check", str(example))
+        assert (code, ": fine, names " in out or "[keras3-mwms-fit]" in out) == (0, True), example

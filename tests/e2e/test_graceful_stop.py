@@ -13,7 +13,7 @@ from launched import wait_for
 
 pytestmark = [pytest.mark.real, pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 FIT = """
 import os

@@ -180,6 +180,7 @@ def test_a_custom_loop_is_counted_by_the_function_that_takes_gradients(tmp_path:
         assert (sign.step, sign.doing, sign.dropped) == (10, "validation", 0)
         assert sign.stepped is not None
         assert 0 < time.time() - sign.stepped < 60
+        assert sign.loss is None  # its function returns nothing
         latest = str(tmp_path / "saved" / "ckpt-")
         assert life.facts() == [
             {"is": "first-step"},
@@ -215,6 +216,10 @@ def test_fit_is_counted_in_batches_and_its_callbacks_save(legacy: int, tmp_path:
             restored = [Path(fact["path"]).name for fact in facts if fact["is"] == "restored"]
             if start == 0:
                 assert (sign.step, sign.doing) == (8, "finished")
+                assert (sign.epoch, sign.epochs, sign.steps_per_epoch, sign.epoch_step) == (2, 2, 4, 4)
+                assert sign.loss is not None
+                assert 0 < sign.loss < 100
+                assert sign.collective is None  # it trains alone
                 assert not restored
                 saved = [(Path(fact["path"]).name, fact["step"]) for fact in facts if fact["is"] == "saved"]
                 backup = ["ckpt-1", "ckpt-2"] if legacy else ["backup", "backup"]

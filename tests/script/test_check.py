@@ -180,11 +180,14 @@ def _scripts_of_the_tests():
                 yield file.name, node.value
 
 
-@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*/train.py")), ids=lambda path: path.parent.name)
-@pytest.mark.parametrize("roles", [None, Roles(worker=3), Roles(chief=1, worker=2)])
-def test_the_examples_give_nothing_to_say(example, roles):
-    around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=roles)
-    assert check(example, around) == ()
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*/*.py")), ids=lambda path: "/".join(path.parts[-2:]))
+def test_the_examples_give_nothing_to_say(example):
+    sizes = [Roles(worker=1), Roles(worker=3), Roles(chief=1, worker=2)]
+    if "ParameterServerStrategy" in example.read_text():
+        sizes = [Roles(chief=1, worker=2, ps=1), Roles(chief=1, worker=1, ps=2)]
+    for roles in (None, *sizes):
+        around = Around(interpreter=KERAS_3, folders=(PACKAGES,), roles=roles, mends=True)
+        assert check(example, around) == (), roles
 
 
 def test_no_program_of_the_tests_that_trains_is_called_broken():

@@ -229,7 +229,8 @@ def test_the_fit_of_keras_3_is_no_fault_where_it_works_or_nobody_knows(text, aro
 
 def test_a_fit_of_keras_3_that_is_mended_from_inside_is_no_fault_and_so_is_its_one_path():
     text = MWMS + FIT + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
-    assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", "shared-save-path", "shared-save-path"]
+    text += "model.save_weights('m.weights.h5')\ntf.keras.models.save_model(model, 'n.keras')\n"
+    assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", *["shared-save-path"] * 4]
     assert told(text, roles=TWO, mends=True) == []
 
 
@@ -298,3 +299,8 @@ def test_the_names_that_are_gone_are_told_once_each():
         (5, "TensorFlow 2.21 has no tf.Session (here and at 1 more place)"),
         (6, "TensorFlow 2.21 has no tf.app"),
     ]
+
+
+def test_a_chief_whose_workers_and_ps_run_our_server_needs_none_of_its_own():
+    roles = Roles(chief=1, ps=1, serves=False)
+    assert "ps-without-server" not in [finding.id for finding in found(RESOLVER + PS, roles=roles)]

@@ -104,6 +104,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         boot=config["boot"],
         pool=functools.partial(_pool, config, reaper, waiting),
         ports_after=_Ports(holder, ports[serving:], serving).after,
+        lend=holder.lend,
         preflight=preflight,
     )
     lease, shared = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1)), config["carry"]["lead"]["shared"]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from phalanx import events as ev
 from phalanx.agent.life import Life
 from phalanx.agent.running import Raised, Running
-from phalanx.protocol.messages import Steps
+from phalanx.sample import TaskSample
 
 #: Seconds between two words about steps of one attempt, while there are more: each is an event, a request and a line
 #: of the records, from a thousand hosts. Who wants to know this second's asks the lead (`steps`).
@@ -22,6 +22,9 @@ LEAVING = 5.0
 
 #: Seconds between two looks at the counters of all tasks.
 _LOOK = 1.0
+
+#: Seconds for which the lead is told how far a task was that has ended: longer than it takes to find another lead.
+PARTING = 120.0
 
 
 class Tell(Protocol):
@@ -39,6 +42,7 @@ class Progress:
         self._tell, self._say = tell, say
         self._followed: dict[Running, _Said] = {}
         self._look: asyncio.TimerHandle | None = None
+        self._parting: list[TaskSample] = []
 
     def follow(self, running: Running) -> None:
         """From now on what happens to it is told. Nothing to do where it has no life line."""
@@ -58,18 +62,21 @@ class Progress:
             return
         self._read(running, life)
         self._say_new_step(running, life, time.time())
+        self._parting += filter(None, [_sample(running, life)])
         del self._followed[running]
         asyncio.get_running_loop().remove_reader(life.fileno())
         life.close()
 
-    def steps(self) -> tuple[Steps, ...]:
+    def samples(self) -> tuple[TaskSample, ...]:
         """What is counted at this moment. Never waits."""
-        signs = ((running, running.life.sign().step) for running in self._followed if running.life is not None)
-        return tuple(
-            Steps(task=one.task.id, generation=one.generation, attempt=one.task.attempt, step=step)
-            for one, step in signs
-            if step is not None
-        )
+        found = (_sample(running, running.life) for running in self._followed if running.life is not None)
+        return tuple(one for one in found if one is not None)
+
+    def parting(self) -> tuple[TaskSample, ...]:
+        """What was counted at the end of those attempts that have ended within `PARTING` seconds."""
+        now = time.time()
+        self._parting = [one for one in self._parting if abs(now - one.at) <= PARTING]
+        return tuple(self._parting)
 
     def _read(self, running: Running, life: Life) -> None:
         facts = life.facts()
@@ -144,3 +151,23 @@ class _Said:
 
     def __init__(self) -> None:
         self.step, self.at = 0, float("-inf")
+
+
+def _sample(running: Running, life: Life) -> TaskSample | None:
+    """None where no step is done."""
+    sign = life.sign()
+    if sign.step is None:
+        return None
+    return TaskSample(
+        task=running.task.id,
+        generation=running.generation,
+        attempt=running.task.attempt,
+        at=round(time.time(), 3),
+        steps=sign.step,
+        epoch=sign.epoch,
+        epochs=sign.epochs,
+        steps_per_epoch=sign.steps_per_epoch,
+        epoch_step=sign.epoch_step,
+        loss=sign.loss,
+        collective=None if sign.collective is None else round(sign.collective, 6),
+    )

@@ -96,7 +96,7 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
     `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
     follow it, and whatever else does is refused: InputError.
     """
-    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"]):
+    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"], ["advise"], ["bench"]):
         return words
     known = app[words[0]].assemble_argument_collection()
     at, job_file = 1, False

@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -31,6 +32,11 @@ _DURATION_SCHEMA = {
 }
 _SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": units.SIZE_PATTERN}]}
 _SWITCH_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]}
+
+#: What `command: server` of a role stands for, until the interpreter and the place of our program are known.
+SERVER = ["phalanx:server"]
+
+_ROLE_COMMAND_SCHEMA = {"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"const": "server"}]}
 
 _PORTS = re.compile(r"(\d{1,5})\s*-\s*(\d{1,5})\Z", re.ASCII)
 _LOWEST_PORT, _HIGHEST_PORT = 1024, 65535
@@ -65,6 +71,10 @@ def _command(value: object) -> object:
         words = value.split()
     message = f"write the command as a list: {json.dumps(words, ensure_ascii=False)}"
     raise ValueError(message)
+
+
+def _role_command(value: object) -> object:
+    return list(SERVER) if value == "server" else _command(value)
 
 
 Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
@@ -119,8 +129,11 @@ class Role(_Part):
     per_host: int | None = Field(
         default=None, ge=1, description="At most this many on one host. Default: spread evenly over the hosts."
     )
-    command: list[Word] | None = Field(
-        default=None, min_length=1, description="What this role runs instead. Default: the job's command."
+    command: Annotated[list[Word], WithJsonSchema(_ROLE_COMMAND_SCHEMA)] | None = Field(
+        default=None,
+        min_length=1,
+        description="What this role runs instead; `server`, for the worker and ps of ParameterServerStrategy: "
+        "tf.distribute.Server, with no script. Default: the job's command.",
     )
     env: dict[VariableName, Word] = Field(
         default_factory=dict,
@@ -131,8 +144,24 @@ class Role(_Part):
         description="Whether TF_CONFIG names it. Default: yes for chief, worker, ps and evaluator; no for other roles, "
         "since TensorFlow refuses task types it does not know.",
     )
+    port: Switch = Field(
+        default=False,
+        description="on or off, for a role of your own: each task gets an address, held until it listens there; "
+        "{port} and {address} are its own, {NAME OF THE ROLE} those of all its tasks with commas between, in every "
+        "command and env of the job; PHALANX_ADDRESSES tells them too. Default off.",
+    )
+    failure: Literal["alone", "group", "ignore"] = Field(
+        default="alone",
+        description="For a role of your own, what it means that one of its tasks has failed. alone: it starts again at "
+        "its address, and the job fails once no restart is left; group: everybody starts again; ignore: it starts "
+        "again, and the job goes on without it once no restart is left. Default alone.",
+    )
 
-    _list = field_validator("command", mode="before")(_command)
+    _list = field_validator("command", mode="before")(_role_command)
+
+    @field_serializer("command")
+    def _as_written(self, words: list[str] | None) -> list[str] | str | None:
+        return "server" if words == SERVER else words
 
 
 class Restart(_Part):
@@ -356,7 +385,8 @@ class Job(_Part):
     )
     outputs: list[Text] = Field(
         default_factory=list,
-        description="Files the job should leave behind; the report says which exist. Default: none.",
+        description="Files the job should leave behind, also * and **, {checkpoint} and its like; the report says "
+        "which are there, as the leader's host sees them at the end. Default: none.",
     )
     on: On = Field(default_factory=On, description="Settings per engine; only the one in use is read.")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from phalanx.errors import InputError
 from phalanx.job import command, keras
 from phalanx.job.model import Job
+from phalanx.names import KNOWN_TYPES
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.script.check import OF_HOSTS, check, surroundings, without
 from phalanx.script.program import Roles
@@ -82,7 +83,7 @@ def _counts(outline: Outline, roles: list[Role]) -> Roles:
     """How many tasks run it as one cluster; tasks that get no TF_CONFIG are each alone."""
     if outline.strategy is Strategy.NONE or (outline.is_alone() and not outline.force_tf_config):
         return Roles(worker=1)
-    counts = {role.type: role.count for role in roles if role.type in Roles.__dataclass_fields__}
+    counts = {role.type: role.count for role in roles if role.type in KNOWN_TYPES}
     # Who else is in the cluster matters, whatever it runs.
     counts |= {role.type: role.count for role in outline.roles if role.type in ("chief", "ps")}
-    return Roles(**counts)
+    return Roles(**counts, serves=any(role.type in ("worker", "ps") for role in roles))

@@ -11,12 +11,10 @@ from phalanx.job import command, keras
 from phalanx.job.advise import count_of
 from phalanx.job.model import Job, port_range
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
-from phalanx.plan.bind import serves
-from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
+from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Strategy
 from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.policies import Grace, Health, Policies, Preflight, Restart
-from phalanx.plan.preview import preview_hosts
-from phalanx.plan.size import at_its_largest
+from phalanx.plan.preview import held_ports, preview_hosts
 
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 #: Agents hold the ports of the next generation as well, so that a restart needs no luck.
@@ -118,6 +116,8 @@ def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tup
                 gpus=gpus[kind],
                 memory=said.memory if said else None,
                 in_cluster=kind in KNOWN_TYPES or bool(said and said.in_cluster),
+                port=bool(said and said.port),
+                failure=Failure(said.failure) if said else Failure.ALONE,
             ),
         )
     return tuple(made)
@@ -156,11 +156,17 @@ def _policies(job: Job) -> Policies:
     )
 
 
+def _ports(outline: Outline) -> int:
+    """All that are held at once; 0 where the hosts do not suffice, which is told by itself."""
+    try:
+        return _GENERATIONS * sum(held_ports(outline))
+    except PlaceError:
+        return 0
+
+
 def _check_room(outline: Outline, machine: str, gpus: int | None) -> None:
     """The lead would find out when all hosts have joined; the numbers are known now."""
-    most = at_its_largest(outline)
-    wanted = _GENERATIONS * sum(role.count for role in most.roles if serves(most, role))
-    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < wanted:
+    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < (wanted := _ports(outline)):
         low, high = outline.ports
         raise InputError(
             f"the ports {low}-{high} are {room}, and this job needs {wanted}: one a task now, and one a task for the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from phalanx.job import keras
 from phalanx.job.advise import looks_secret
 from phalanx.job.declare import Declared
 from phalanx.job.units import in_words
+from phalanx.plan.lent import VARIABLE
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.plan.size import elastic_of
@@ -104,7 +106,10 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     firsts = {role.command: next(task for task in bound.tasks if task.id.type == role.type) for role in outline.roles}
     for words, first in firsts.items():
         roles = ", ".join(role.type for role in outline.roles if role.command == words)
-        yield "command", shlex.join(first.argv) + (f"   ({roles})" if len(firsts) > 1 else "")
+        yield (
+            "command",
+            shlex.join(_word(word, first, bound) for word in first.argv) + (f"   ({roles})" if len(firsts) > 1 else ""),
+        )
     yield "folder", f"{outline.cwd} (commands start and relative paths begin here)"
     if (found := outline.interpreter) is not None:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow found"
@@ -183,13 +188,24 @@ def _environment(outline: Outline, bound: Plan, task: PlannedTask) -> dict[str, 
 
 def _without_ports(env: dict[str, str], bound: Plan) -> dict[str, str]:
     """The ports of a preview are examples; a reader would take them for real."""
-    text = env.get("TF_CONFIG")
-    if text is None:
-        return env
+    for name in ("TF_CONFIG", VARIABLE):
+        if name in env:
+            env = env | {name: _hidden(env[name], bound)}
+    return env
+
+
+def _hidden(text: str, bound: Plan) -> str:
     for task in bound.tasks:
-        if task.address:
-            text = text.replace(f'"{task.address}"', f'"{task.address.rpartition(":")[0]}:<port>"')
-    return env | {"TF_CONFIG": text}
+        if task.address and task.address in text:
+            text = re.sub(re.escape(task.address) + r"(?!\d)", f"{task.address.rpartition(':')[0]}:<port>", text)
+    return text
+
+
+def _word(word: str, task: PlannedTask, bound: Plan) -> str:
+    """A word of a command without the ports of the preview."""
+    if VARIABLE not in task.env:
+        return word
+    return "<port>" if word == str(task.port) else _hidden(word, bound)
 
 
 def note_line(note: Finding) -> str:

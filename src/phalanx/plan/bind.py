@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from phalanx.errors import PlaceError
 from phalanx.names import TaskId, join_host_port
 from phalanx.plan.host import Host
+from phalanx.plan.lent import addresses_variable, lent_addresses, own_words
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.plan import Plan, PlannedTask
@@ -26,12 +27,15 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
     cluster = _cluster(outline, addresses)
     bodies = Bodies(cluster, strategy=outline.strategy.value) if cluster else None
     gpus = gpu_shares(outline, placed)
-    extra = _proxy_exception(outline, hosts)
+    lent = lent_addresses(outline, addresses)
+    told = {kind: ",".join(places) for kind, places in lent.items()}
+    extra = _proxy_exception(outline, hosts) | addresses_variable(lent)
     tasks = []
     for task in outline.tasks():
         role, host = outline.role(task.type), placed[task]
         folder = f"{host.folder}/tasks/{task.folder}"
         words = {"run": run, "task_dir": folder, "generation": str(generation), "checkpoint": outline.checkpoint or ""}
+        words |= told | own_words(addresses[task] if role.port else None)
         body = bodies.of(task) if bodies and role.in_cluster else None
         tasks.append(
             PlannedTask(
@@ -76,8 +80,9 @@ def fill(word: str, words: Mapping[str, str]) -> str:
 
 
 def serves(outline: Outline, role: Role) -> bool:
-    """Whether the role's tasks listen at an address of the cluster: the evaluator runs no server (R02)."""
-    return role.in_cluster and role.type != "evaluator" and outline.strategy is not Strategy.NONE
+    """Whether the role's tasks have an address: in the cluster, where the evaluator runs no server (R02), or lent."""
+    in_cluster = role.in_cluster and role.type != "evaluator" and outline.strategy is not Strategy.NONE
+    return in_cluster or role.port
 
 
 def _addresses(outline: Outline, placed: Mapping[TaskId, Host]) -> dict[TaskId, str]:
@@ -98,11 +103,12 @@ def _addresses(outline: Outline, placed: Mapping[TaskId, Host]) -> dict[TaskId, 
 
 def _cluster(outline: Outline, addresses: Mapping[TaskId, str]) -> Cluster | None:
     """One cluster for all; none for a job of a single task, whose TF_CONFIG would only change how it behaves (R26)."""
-    if not addresses or (outline.is_alone() and not outline.force_tf_config):
-        return None
     jobs: dict[str, list[str]] = {}
     for task, address in addresses.items():
-        jobs.setdefault(task.type, []).append(address)
+        if outline.role(task.type).in_cluster:
+            jobs.setdefault(task.type, []).append(address)
+    if not jobs or (outline.is_alone() and not outline.force_tf_config):
+        return None
     return Cluster.dense(jobs)
 
 

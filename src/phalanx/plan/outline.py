@@ -20,6 +20,17 @@ class Strategy(enum.Enum):
     NONE = "none"
 
 
+class Failure(enum.Enum):
+    """What it means that a task of a role of one's own has failed."""
+
+    #: It starts again alone, at its address; the job fails once no restart is left.
+    ALONE = "alone"
+    #: Everybody starts again.
+    GROUP = "group"
+    #: It starts again alone; once no restart is left the job goes on without it.
+    IGNORE = "ignore"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Interpreter:
     """The Python that runs the script, and what its metadata says is installed (never imported to find out)."""
@@ -64,6 +75,10 @@ class Role:
     memory: int | None = None
     #: False keeps the role out of TensorFlow's `cluster` (R96).
     in_cluster: bool = True
+    #: Of a role outside the cluster: whether each task gets an address that all others are told.
+    port: bool = False
+    #: Of a role outside the cluster: what the failure of one of its tasks means.
+    failure: Failure = Failure.ALONE
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Its tasks, by index."""

@@ -14,6 +14,9 @@ from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
+from phalanx.records.produced import OutputReport, produced, remedies, shortcomings
+from phalanx.records.slowed import SlowReport, slowed
+from phalanx.records.training import CurveReport, Samples, TrainingReport, curves, samples_of, training
 from phalanx.redact import redact
 from phalanx.states import PastFailure, RunPhase, RunState, steps_done
 from phalanx.taskstate import TaskPhase, TaskState
@@ -71,6 +74,8 @@ class TaskReport:
     first_step: float | None
     #: Training steps of this attempt, as last told; 0 where its steps are not known.
     steps: int
+    #: How it trained; None where nothing was measured.
+    training: TrainingReport | None
     ended: float | None
     duration: float | None
     exit_code: int | None
@@ -90,14 +95,6 @@ class TaskReport:
     #: When it last wrote anything; None where it has not.
     wrote: float | None
     logs: tuple[LogReport, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class OutputReport:
-    """A file that the job should leave behind, and whether it did."""
-
-    path: str
-    there: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,6 +161,9 @@ class Report:
     hosts: tuple[HostReport, ...]
     tasks: tuple[TaskReport, ...]
     outputs: tuple[OutputReport, ...]
+    slow: tuple[SlowReport, ...]
+    #: Every attempt of the run over time.
+    curves: tuple[CurveReport, ...]
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
 
@@ -174,11 +174,13 @@ class Report:
 
 def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Report:
     """What the events, the plan and the log files on this machine say. Reads the ends of logs, writes nothing."""
-    culprit = state.culprit
+    culprit, samples = state.culprit, samples_of(folder)
     tasks = tuple(
-        _task(state, task, folder) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
+        _task(state, task, folder, samples) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
     )
     run, left = state.run or folder.run, kept(state)
+    outputs = produced(state, plan)
+    short = shortcomings(state, outputs)
     fallen = [task for task in tasks if task.state in _FALLEN] if state.phase is RunPhase.SUCCEEDED else []
     return Report(
         run=run,
@@ -229,9 +231,15 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
             for host in sorted(state.hosts.values(), key=lambda host: host.id)
         ),
         tasks=tasks,
-        outputs=_outputs(plan),
-        notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
-        next_steps=_next_steps(state, run, folder, fallen, left),
+        outputs=outputs,
+        slow=slowed(state),
+        curves=curves(samples),
+        notes=(
+            *_warnings(state, fallen),
+            *(f"{WARNING}{redact(one)}" for one in short),
+            *(redact(note.message) for note in state.notes),
+        ),
+        next_steps=(*_next_steps(state, run, folder, fallen, left), *remedies(state, run, short)),
     )
 
 
@@ -254,7 +262,7 @@ def _cause(state: RunState) -> str:
     return state.culprit.cause if state.culprit else ""
 
 
-def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
+def _task(state: RunState, task: TaskState, folder: RunFolder, samples: Samples) -> TaskReport:
     logs = [log for log in folder.log_files(task.id) if log.generation == max(task.generation, 1)]
     said = last_words(
         task.exit.last_lines if task.exit else (), logs, killed=task.exit is not None and task.exit.signal is not None
@@ -272,6 +280,7 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         listening=task.listening,
         first_step=task.first_step,
         steps=task.step,
+        training=training(samples.get((task.id, task.generation, task.attempt), ()), over=task.phase.over),
         ended=task.ended,
         duration=_span(task.started, task.ended),
         exit_code=task.exit.code if task.exit else None,
@@ -348,14 +357,6 @@ def _fall(task: TaskState, told: TaskReport) -> str:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
     last = telling_line(told.raised.splitlines() or told.last_lines)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
-
-
-def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
-    if plan is None:
-        return ()
-    return tuple(
-        OutputReport(path=path, there=(Path(plan.outline.cwd) / path).exists()) for path in plan.outline.outputs
-    )
 
 
 def _next_steps(

@@ -92,6 +92,8 @@ class Roles:
     worker: int = 0
     ps: int = 0
     evaluator: int = 0
+    #: Whether a worker or a ps is among those that run it, and not only in the cluster.
+    serves: bool = True
 
     @property
     def training(self) -> int:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from phalanx.runtime.boot.phalanx_collectives import Collectives
+    from phalanx.runtime.boot.phalanx_fit import Fit
     from phalanx.runtime.boot.phalanx_life import Line
     from phalanx.runtime.boot.phalanx_steps import Deeds, Steps
 
@@ -30,7 +32,10 @@ def ride(line: "Line", parts: "dict[str, Any]") -> None:
     """Put the parts together: the modules beside this one, by name, which nothing can import later."""
     steps = parts["phalanx_steps"].Steps(line)
     stop = parts["phalanx_stop"].Stop(line, steps, absolute)
+    fit = parts["phalanx_fit"].Fit(line)
+    collectives = parts["phalanx_collectives"].Collectives(line)
     steps.on_first = stop.arm
+    steps.looks = [fit.look, collectives.look]
 
     def on_end() -> None:
         parts["phalanx_error"].tell(line, parts["phalanx_life"].quoted)
@@ -52,6 +57,11 @@ def ride(line: "Line", parts: "dict[str, Any]") -> None:
         "keras.src.models.model": lambda module: _models(module, deeds),
         "tf_keras.src.engine.training": lambda module: _models(module, deeds),
         "keras.src.callbacks.backup_and_restore": lambda module: _backups(module, deeds),
+        "keras.src.callbacks.callback_list": lambda module: _epochs(module.CallbackList, fit),
+        "tf_keras.src.callbacks": lambda module: _epochs(module.CallbackList, fit),
+        "tensorflow.python.ops.collective_ops": lambda module: _collectives(
+            module, collectives, parts["phalanx_collectives"].NAMES
+        ),
     }
     for name, mend in _mends(line, parts).items():
         hooks[name] = _both(hooks[name], mend) if name in hooks else mend
@@ -151,12 +161,12 @@ def _calls(module: "Any", steps: "Steps") -> None:
             return original(self, *args, **kwds)
         if steps.before(self):
             raise SystemExit(LEFT)
-        done = False
+        done, result = False, None
         try:
             result = original(self, *args, **kwds)
             done = True
         finally:
-            steps.after(self, done)
+            steps.after(self, done, result)
         return result
 
     disguise(_call, original)
@@ -193,7 +203,7 @@ def _gradients(module: "Any", steps: "Steps") -> None:
             result = original(self, *args, **kwargs)
             done = True
         finally:
-            steps.after(_EAGERLY, done)
+            steps.after(_EAGERLY, done, args[0] if args else kwargs.get("target"))
         return result
 
     disguise(gradient, original)
@@ -290,6 +300,51 @@ def _backups(module: "Any", deeds: "Deeds") -> None:
 
     _deed(module.BackupAndRestore, "_save_model", deeds, "saved", folder)
     _deed(module.BackupAndRestore, "_load_model", deeds, "restored", folder)
+
+
+# How far, how good, and what it waits for --------------------------------------------------------------------------
+
+
+def _epochs(owner: "Any", fit: "Fit") -> None:
+    """Hear `owner`, a list of callbacks, where a training and its epochs begin and end."""
+    _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: fit.begins(self), None)
+    _heard(owner, "on_train_end", None, lambda *_args, **_kwargs: fit.ends())
+    _heard(owner, "on_epoch_begin", lambda _self, epoch, *_args, **_kwargs: fit.epoch_begins(epoch), None)
+    _heard(owner, "on_epoch_end", None, lambda _self, _epoch, logs=None: fit.epoch_ends(logs))
+
+
+def _heard(owner: "Any", name: str, before: "Callable[..., None] | None", after: "Callable[..., None] | None") -> None:
+    """Have one method call `before` and `after` with its own arguments."""
+    original = owner.__dict__[name]
+
+    def wrapper(*args: "Any", **kwargs: "Any") -> "Any":
+        if before is not None:
+            before(*args, **kwargs)
+        result = original(*args, **kwargs)
+        if after is not None:
+            after(*args, **kwargs)
+        return result
+
+    disguise(wrapper, original)
+    setattr(owner, name, wrapper)
+
+
+def _collectives(module: "Any", collectives: "Collectives", names: "tuple[str, ...]") -> None:
+    for name in names:
+        _collective(module, collectives, name)
+
+
+def _collective(module: "Any", collectives: "Collectives", name: str) -> None:
+    original = getattr(module, name)
+
+    def wrapper(t: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        mark, t = collectives.begin(t)
+        result = original(t, *args, **kwargs)
+        collectives.end(mark, result)
+        return result
+
+    disguise(wrapper, original)
+    setattr(module, name, wrapper)
 
 
 # The end -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 #: The words, 64-bit signed integers in this machine's order; times are CLOCK_MONOTONIC in nanoseconds.
 #: Each of TRACING, VALIDATION and SAVING counts how deep the main thread is in it; FINISHED is 0 or 1.
 PID, STEPS, STEPPED, LONGEST, TRACING, VALIDATION, SAVING, FINISHED, DROPPED = range(9)
-WORDS = 16
+#: What `fit` tells: the epoch from 1, how many there will be, steps that make one, steps done in this one. 0: unknown.
+EPOCH, EPOCHS, PER_EPOCH, IN_EPOCH = range(9, 13)
+#: How often a loss was read, and the newest, as a double; nanoseconds inside collectives, 0: none was measured.
+LOSSES, LOSS, COLLECTIVE = range(13, 16)
+WORDS = 32
 #: Bytes of the file that hold words; stacks are written behind them.
 SIZE = 4096
 
@@ -33,7 +37,7 @@ class Line:
         """`memory`, `pipe`: open files; `number`: the signal that has all stacks written behind the words."""
         for fd in (memory, pipe):
             os.set_inheritable(fd, False)  # noqa: FBT003 - yes or no
-        self.words = memoryview(_map(memory)).cast("q")
+        self._share(memoryview(_map(memory)))
         for place in range(WORDS):
             self.words[place] = 0
         self.main_thread = _thread.get_ident()
@@ -43,6 +47,11 @@ class Line:
         _builtin("faulthandler").register(number, file=memory, all_threads=True, chain=False)
         os.register_at_fork(after_in_child=self._leave)
         self.words[PID] = os.getpid()
+
+    def _share(self, memory: "memoryview[int]") -> None:
+        self.words = memory.cast("q")
+        #: The same words, read and written as doubles.
+        self.numbers = memory.cast("d")
 
     @property
     def ours(self) -> bool:
@@ -81,7 +90,7 @@ class Line:
 
     def _leave(self) -> None:
         self._pipe = -1
-        self.words = memoryview(bytearray(WORDS * 8)).cast("q")
+        self._share(memoryview(bytearray(WORDS * 8)))
 
 
 def attach(text: bytes) -> "Line | None":

@@ -10,8 +10,10 @@ import sys
 
 #: What rides along beside this file.
 _PARTS = (
+    "phalanx_collectives",
     "phalanx_error",
     "phalanx_files",
+    "phalanx_fit",
     "phalanx_hooks",
     "phalanx_keras3",
     "phalanx_life",

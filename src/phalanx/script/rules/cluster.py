@@ -158,7 +158,7 @@ def _no_server(program: Program) -> Iterator[Hit]:
         return
     if program.tensorflow is not None and program.tensorflow < (2, 4):
         return
-    if program.roles is not None and not program.roles.worker:  # they run something else
+    if program.roles is not None and not program.roles.serves:
         return
     for step in program.strategies:
         if STRATEGIES[step.name or ""] == "ps" and not step.guards:
@@ -247,7 +247,8 @@ RULES = (
         find=_no_server,
         consequence="Each worker and ps tries to be the chief: UnknownError: Could not start gRPC server.",
         fix='before it: if resolver.task_type in ("worker", "ps"): tf.distribute.Server(resolver.cluster_spec(), '
-        'job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc").join()',
+        'job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc").join(); '
+        "or let phalanx run it, in job.yaml: roles: {worker: {command: server}, ps: {command: server}}",
         source="facts §2",
     ),
     Rule(

@@ -79,12 +79,13 @@ def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None
                     if made == _CHECKPOINT and attr in ("save", "write"):
                         yield module, node, argument(node, 0, "file_prefix"), "checkpoints"
                     keras = program.keras_name(made)
-                    if keras is not None and keras.name in MODELS and not (attr in _WHOLE and _mended(program, keras)):
+                    mended = keras is not None and attr in _WHOLE and _mended(program, keras)
+                    if keras is not None and keras.name in MODELS and not mended:
                         yield module, node, _first(node), "its model"
 
 
 def _mended(program: Program, keras: Keras) -> bool:
-    """Whether what it saves is whole all the same."""
+    """Whether the runtime has it written whole, by each task in turn (runtime/boot/phalanx_files)."""
     return bool(program.mends) and keras.generation >= _THREE
 
 
