@@ -137,11 +137,6 @@ def test_what_follows_from_a_strategy_that_a_flag_chooses_refuses_nothing(rule, 
     assert {severity for one, _, severity in told(text, roles=TWO) if one == rule} == {"warning"}
 
 
-def test_servers_that_run_a_script_of_their_own_are_no_fault_of_the_chiefs():
-    assert "ps-without-server" in [rule for rule, *_ in told(RESOLVER + PS, roles=Roles(chief=1, worker=2, ps=1))]
-    assert told(RESOLVER + PS, roles=Roles(chief=1, ps=1)) == []
-
-
 def test_a_strategy_of_one_process_is_no_fault_where_there_is_one():
     text = TF + "strategy = tf.distribute.MirroredStrategy()\n"
     assert told(text) == told(text, roles=Roles(worker=1)) == []
