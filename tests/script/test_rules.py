@@ -137,11 +137,6 @@ def test_what_follows_from_a_strategy_that_a_flag_chooses_refuses_nothing(rule, 
     assert {severity for one, _, severity in told(text, roles=TWO) if one == rule} == {"warning"}
 
 
-def test_servers_that_run_a_script_of_their_own_are_no_fault_of_the_chiefs():
-    assert "ps-without-server" in [rule for rule, *_ in told(RESOLVER + PS, roles=Roles(chief=1, worker=2, ps=1))]
-    assert told(RESOLVER + PS, roles=Roles(chief=1, ps=1)) == []
-
-
 def test_a_strategy_of_one_process_is_no_fault_where_there_is_one():
     text = TF + "strategy = tf.distribute.MirroredStrategy()\n"
     assert told(text) == told(text, roles=Roles(worker=1)) == []
@@ -229,7 +224,8 @@ def test_the_fit_of_keras_3_is_no_fault_where_it_works_or_nobody_knows(text, aro
 
 def test_a_fit_of_keras_3_that_is_mended_from_inside_is_no_fault_and_so_is_its_one_path():
     text = MWMS + FIT + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
-    assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", "shared-save-path", "shared-save-path"]
+    text += "model.save_weights('m.weights.h5')\ntf.keras.models.save_model(model, 'n.keras')\n"
+    assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", *["shared-save-path"] * 4]
     assert told(text, roles=TWO, mends=True) == []
 
 

@@ -17,6 +17,8 @@ _CHECKPOINT = "tensorflow.train.Checkpoint"
 #: Functions that save their first argument to their second.
 _SAVERS = ("models.save_model", "saving.save_model")
 
+#: Those that a mended Keras 3 has put in place at once.
+_WHOLE = ("save", "save_weights")
 _METHODS = ("save", "export", "save_weights", "write")
 
 #: New at each start.
@@ -60,7 +62,7 @@ def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | Non
             yield call.module, call.node, argument(call.node, 1, "directory"), "checkpoints"
         elif call.name == "tensorflow.saved_model.save":
             yield call.module, call.node, argument(call.node, 1, "export_dir"), "its model"
-        elif keras is not None and keras.name in _SAVERS:
+        elif keras is not None and keras.name in _SAVERS and not _mended(program, keras):
             yield call.module, call.node, argument(call.node, 1, "filepath"), "its model"
         elif keras is not None and keras.generation >= _THREE and keras.name in _WRITERS and not program.mends:
             yield call.module, call.node, _first(call.node), "checkpoints"
@@ -77,13 +79,14 @@ def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None
                     if made == _CHECKPOINT and attr in ("save", "write"):
                         yield module, node, argument(node, 0, "file_prefix"), "checkpoints"
                     keras = program.keras_name(made)
-                    if keras is not None and keras.name in MODELS and not _mended(program, keras, attr):
+                    mended = keras is not None and attr in _WHOLE and _mended(program, keras)
+                    if keras is not None and keras.name in MODELS and not mended:
                         yield module, node, _first(node), "its model"
 
 
-def _mended(program: Program, keras: Keras, method: str) -> bool:
+def _mended(program: Program, keras: Keras) -> bool:
     """Whether the runtime has it written whole, by each task in turn (runtime/boot/phalanx_files)."""
-    return bool(program.mends) and keras.generation >= _THREE and method == "save"
+    return bool(program.mends) and keras.generation >= _THREE
 
 
 def _first(call: ast.Call) -> ast.expr | None:
