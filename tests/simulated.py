@@ -18,10 +18,11 @@ from phalanx.plan.plan import Plan
 from phalanx.plan.policies import Policies, Restart
 from phalanx.plan.wire import to_wire
 from phalanx.protocol.client import LeadClient
-from phalanx.protocol.messages import VERSION, Join, Order
+from phalanx.protocol.messages import VERSION, Join, Order, Poll, Report
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.transport import Answer, LeadSilentError
 from phalanx.records.past import past_of
+from phalanx.sample import TaskSample
 from phalanx.states import RunState
 
 #: Where virtual time starts, in Unix seconds.
@@ -41,6 +42,7 @@ class MemoryRecords:
         self.plan: Plan | None = None
         self.report: RunState | None = None
         self.limit: int | None = None
+        self.samples: list[TaskSample] = []
         self.dead = False
 
     @classmethod
@@ -61,6 +63,12 @@ class MemoryRecords:
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         self.report = state
+
+    def measured(self, message: Poll | Report, now: float) -> None:
+        self.samples += message.samples
+
+    def seen(self, samples: object) -> None:
+        return
 
     async def settle(self) -> None:
         return

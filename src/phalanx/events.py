@@ -21,6 +21,8 @@ from phalanx.hostevents import StandbysReady as StandbysReady  # noqa: PLC0414 -
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.slowevents import SlowEnded as SlowEnded  # noqa: PLC0414 - as above
+from phalanx.slowevents import SlowFound as SlowFound  # noqa: PLC0414 - as above
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +104,11 @@ class TaskExited(TaskEvent):
     oom: bool = False
     stopped: bool = False
     last_lines: tuple[str, ...] = ()
+    #: The exception that ended the program, `type: message`, where it failed by one; where in its own files; and the
+    #: file on its host that has all of it.
+    raised: str = ""
+    raised_at: str = ""
+    error_file: str = ""
     #: The last line of its stdout, where stderr has no word of its own.
     last_output: str = ""
     cpu_seconds: float = 0.0

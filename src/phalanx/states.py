@@ -11,6 +11,7 @@ from phalanx import events as ev
 from phalanx.hoststate import HostState
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
+from phalanx.slowevents import SlowEvent, Slowness, after
 from phalanx.taskstate import TaskPhase, TaskState, fold_task, judged, next_attempt, total_steps
 
 
@@ -98,6 +99,7 @@ class RunState:
     succeeded: ev.LeaderSucceeded | None = None
     end: ev.RunEnded | None = None
     notes: tuple[ev.Noted, ...] = ()
+    slow: tuple[Slowness, ...] = ()
 
     @property
     def asked(self) -> int | None:
@@ -391,5 +393,6 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.Resumed, _resumed),
     (ev.LeaderSucceeded, _succeeded),
     (ev.Noted, _noted),
+    (SlowEvent, lambda state, event: dataclasses.replace(state, slow=after(state.slow, event))),
     (ev.RunEnded, _run_ended),
 )

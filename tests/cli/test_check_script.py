@@ -135,12 +135,42 @@ def test_the_arguments_of_the_script_count(phalanx, folder):
     assert "shared-save-path" not in phalanx("plan", "--workers", "2", "train.py", "--dir", "{task_dir}")[1]
 
 
+KERAS_FIT = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
+
+
+def test_the_fit_of_keras_3_is_refused_only_where_the_runtime_cannot_mend_it(phalanx, folder):
+    (folder / "train.py").write_text(KERAS_FIT)
+    assert "keras3-mwms-fit" in phalanx("plan", "--workers", "2", "train.py")[2]  # its python is a shell script
+    (folder / "venv" / "bin" / "python").write_bytes(b"\x7fELF")
+    code, out, _ = phalanx("plan", "--workers", "2", "train.py")
+    assert code == 0
+    assert "\nkeras        auto: Keras 3's fit is mended in memory" in out
+    code, _, err = phalanx("plan", "--workers", "2", "--keras", "off", "train.py")
+    assert (code, "keras3-mwms-fit" in err) == (2, True)
+    (folder / "job.yaml").write_text("command: [train.py]\nruntime: off\n")
+    assert "keras3-mwms-fit" in phalanx("plan", "--workers", "2", "job.yaml")[2]
+
+
 def test_a_variable_of_the_job_decides_which_keras_answers(phalanx, folder):
-    fit = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
-    (folder / "train.py").write_text(fit)
-    assert "keras3-mwms-fit" in phalanx("plan", "--workers", "2", "train.py")[2]
+    (folder / "train.py").write_text(KERAS_FIT)
     (folder / "job.yaml").write_text('command: [train.py]\nenv: {TF_USE_LEGACY_KERAS: "1"}\n')
     assert phalanx("plan", "--workers", "2", "job.yaml")[0] == 0
+
+
+def test_legacy_keras_is_refused_before_anything_starts_where_it_is_not_installed(phalanx, folder):
+    (folder / "train.py").write_text(KERAS_FIT)
+    (folder / "job.yaml").write_text("command: [train.py]\nkeras: legacy\n")
+    python = folder / "venv" / "bin" / "python"
+    code, _, err = phalanx("run", "--workers", "2", "job.yaml")
+    assert code == 2
+    assert f"job.yaml:2:1: legacy Keras is the package tf_keras, which {python} does not have" in err
+    assert f'{python} -m pip install "tf_keras~=2.21.0", or say auto' in err
+    assert not (folder / "runs").exists()
+    (folder / "venv" / "lib" / "python3.11" / "site-packages" / "tf_keras").mkdir()
+    code, out, _ = phalanx("plan", "--workers", "2", "job.yaml")
+    assert code == 0
+    assert "\nkeras        legacy: tf_keras in place of Keras 3" in out
+    assert "  TF_USE_LEGACY_KERAS=1\n" in out
 
 
 def test_a_role_with_a_script_of_its_own_is_read_too(phalanx, folder):

@@ -40,6 +40,12 @@ def everything() -> list[ev.Event]:
     told.say(ev.HostWithdrawn(time=told.now, host=1, by="me"))
     told.say(ev.ScaleRequested(time=told.now, by="me", workers=4))
     told.say(ev.ResizeOrdered(**about, before=2, workers=4, why="scaled from 2 to 4 workers"))
+    slow = about | {"cause": "task", "task": TaskId("worker", 1), "host": 1}
+    says = "worker:1 on n1 computes 1.9× slower: 21 ms a step, the other 11 ms; network is fine"  # noqa: RUF001 - a factor
+    told.say(ev.SlowFound(**slow, factor=1.9, says=says, advice="look at it")).say(ev.SlowEnded(**slow))
+    link = about | {"task": TaskId("worker", 0), "peer": TaskId("worker", 1)}
+    told.say(ev.SlowEnded(**link, cause="link")).say(ev.SlowEnded(**about, cause="host-links", host=1))
+    told.say(ev.SlowEnded(**about, cause="host", host=1)).say(ev.SlowEnded(**about, cause="network"))
     proof = about | {"attempt": 1, "task": TaskId("worker", 0)}
     told.say(ev.Resumed(**proof, path="/ckpt/ckpt-4", step=120, lost=12))
     told.say(ev.Resumed(**proof, path="/old/ckpt-9", step=None, lost=None))

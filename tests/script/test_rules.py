@@ -307,6 +307,18 @@ def test_the_fit_of_keras_3_is_no_fault_where_it_works_or_nobody_knows(text, aro
     assert "keras3-mwms-fit" not in [rule for rule, *_ in told(text, **around)]
 
 
+def test_a_fit_of_keras_3_that_is_mended_from_inside_is_no_fault_and_so_is_its_one_path():
+    text = MWMS + FIT + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
+    assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", "shared-save-path", "shared-save-path"]
+    assert told(text, roles=TWO, mends=True) == []
+
+
+def test_read_outside_a_run_a_fit_of_keras_3_is_a_note_that_a_run_mends_it():
+    [finding] = found(MWMS + FIT, mends=None)
+    assert (finding.id, finding.severity.value) == ("keras3-mwms-fit", "info")
+    assert "phalanx run mends it" in finding.fix
+
+
 def test_the_context_is_followed_into_the_modules_beside_the_script():
     beside = {"data": "import tensorflow as tf\nLABELS = tf.range(10)\ndef load():\n    return LABELS\n"}
     text = TF + "from data import load\nload()\n" + MWMS

@@ -61,7 +61,7 @@ class Tasks:
         self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
         self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
-        self._progress = Progress(self._tell)
+        self._progress = Progress(self._tell, self._say)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
         self._listeners = Listeners(self._listens)
@@ -73,7 +73,8 @@ class Tasks:
     def attach(self, link: Link) -> None:
         """Events go to `link` from now on, and the reaper's words come in."""
         self._link = link
-        link.steps = self._progress.steps
+        link.samples, link.parting = self._progress.samples, self._progress.parting
+        link.measured = self._watch.measured
         self._reaper.attach(asyncio.get_running_loop(), self._on_child)
         self._spawn(self._guard(Sentry(self._reaper.pid)))
 
@@ -333,6 +334,7 @@ class Tasks:
             oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
             **running.last_words(),
+            **(self._logs.raised(running) if event.code else {}),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )

@@ -36,6 +36,7 @@ ARGUMENTS = {
     "report": _RUN,
     "attach": _RUN,
     "stacks": Arguments(shown="[RUN] [TASK...]", completes="runs"),
+    "diagnose": _RUN,
     "stop": _RUN,
     "scale": Arguments(shown="RUN WORKERS", completes="runs"),
     "join": _RUN,

@@ -62,6 +62,14 @@ class JobFlags:
         Literal["mwms", "ps", "estimator", "none", "auto"] | None,
         cyclopts.Parameter(help="What the script builds (auto).", group=_TRAINING, converter=choice),
     ] = None
+    keras: Annotated[
+        Literal["auto", "legacy", "off"] | None,
+        cyclopts.Parameter(
+            help="Keras 3: mended where it fails (auto), tf_keras instead (legacy), left as it is (off).",
+            group=_TRAINING,
+            converter=choice,
+        ),
+    ] = None
     checkpoint: Annotated[str | None, _flag("Folder of checkpoints, {checkpoint} in the command.", _TRAINING)] = None
     ignore_check: Annotated[
         tuple[str, ...],

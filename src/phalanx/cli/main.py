@@ -34,6 +34,7 @@ VERBS = {
         "report": "Say how a run ended, why, and what to do next.",
         "attach": "Follow a run that goes on elsewhere.",
         "stacks": "Print where each task is: what its threads do now.",
+        "diagnose": "Say where the time of a run goes, and who makes it slow.",
         "stop": "End a run: TERM, a grace, KILL.",
     },
     "Change": {

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import zlib
 
-from phalanx.decide.exits import Kind, gist, says_victim, words_of
+from phalanx.decide.exits import Kind, evidence, gist, says_victim, words_of
 from phalanx.decide.together import answered
 from phalanx.decide.unit import failing_unit, only_looks_on
 from phalanx.events import TaskExited
@@ -162,7 +162,7 @@ def _as_before(past: PastFailure, task: TaskState, exit_: TaskExited) -> str:
 
 
 def _at_once(task: TaskState, words: str) -> bool:
-    if task.exit is None or task.started is None or says_victim(task.exit.last_lines):
+    if task.exit is None or task.started is None or says_victim(evidence(task.exit)):
         return False
     same = gist(words_of(task.exit)) == gist(words)
     return same and task.exit.time - task.started <= _FIRST_SECONDS

@@ -177,6 +177,11 @@ class Health(_Part):
         "least ten times the longest gap between two steps before; tracing, validation and saving do not count. "
         "Default 10m.",
     )
+    heartbeat: Duration = Field(
+        default=5.0,
+        description="How long TensorFlow's own heartbeats may stay away before MultiWorkerMirroredStrategy gives a "
+        "peer up, in seconds or as 5s; 0 leaves its ten seconds. Default 5s.",
+    )
     finish: Duration = Field(
         default=600.0,
         description="Once one task has ended well, how long the others may go on, in seconds or as 10m. Default 10m.",
@@ -333,6 +338,12 @@ class Job(_Part):
         default=None,
         description="The interpreter for Python scripts. Default: the first with TensorFlow of $VIRTUAL_ENV, python, "
         "python3 on PATH, phalanx's own.",
+    )
+    keras: Literal["auto", "legacy", "off"] = Field(
+        default="auto",
+        description="auto, legacy or off: what makes Keras 3's fit work with several workers. Default auto: it is "
+        "mended in memory where it fails; legacy trains with tf_keras (TF_USE_LEGACY_KERAS=1); off leaves Keras as it "
+        "is.",
     )
     runtime: Switch = Field(
         default=True,

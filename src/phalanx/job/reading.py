@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from phalanx.errors import InputError
-from phalanx.job import command
+from phalanx.job import command, keras
 from phalanx.job.model import Job
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.script.check import check, surroundings, without
@@ -56,6 +56,7 @@ def read_scripts(job: Job, outline: Outline, environ: Mapping[str, str]) -> list
             cwd=Path(outline.cwd),
             roles=_counts(outline, roles),
             arguments=words[at + 1 :],
+            mends=all(keras.mends(outline, role.command, env) for role in roles),
         )
         try:
             told = check(Path(outline.cwd) / words[at], around, shown=words[at])

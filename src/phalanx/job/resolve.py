@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from phalanx.errors import InputError, PlaceError
-from phalanx.job import command
+from phalanx.job import command, keras
 from phalanx.job.advise import count_of
 from phalanx.job.model import Job, port_range
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
@@ -53,6 +53,7 @@ def resolve(
         ports=port_range(job.ports) if job.ports else None,
         network=job.network,
         runtime=job.runtime,
+        keras=keras.meant(job),
         force_tf_config=job.force_tf_config,
         no_proxy=_no_proxy([environ, *(role.env for role in roles)]),
         secrets=tuple(
@@ -109,7 +110,7 @@ def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tup
                 type=kind,
                 count=count,
                 command=command.with_interpreter(words, interpreter.path) if interpreter else tuple(words),
-                env={**job.env, **(said.env if said else {})},
+                env={**keras.variables(job), **job.env, **(said.env if said else {})},
                 min=said.min if said else None,
                 max=said.max if said else None,
                 per_host=said.per_host if said else None,
@@ -146,6 +147,7 @@ def _policies(job: Job) -> Policies:
             silence=job.health.silence,
             hang=job.health.hang,
             finish=job.health.finish,
+            heartbeat=job.health.heartbeat,
             evaluator=job.health.evaluator,
         ),
         grace=Grace(stop=job.grace.stop, failure=job.grace.failure),

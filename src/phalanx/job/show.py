@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from phalanx.job import keras
 from phalanx.job.advise import looks_secret
 from phalanx.job.declare import Declared
 from phalanx.job.units import in_words
@@ -42,6 +43,7 @@ def as_json(declared: Declared, bound: Plan) -> dict[str, Any]:
         "strategy_declared": outline.strategy_declared,
         "cwd": outline.cwd,
         "interpreter": to_wire(outline.interpreter),
+        "keras": outline.keras,
         "ports": "examples",
         "hosts": to_wire(bound.hosts),
         "cluster": to_wire(bound.cluster),
@@ -106,10 +108,12 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     yield "folder", f"{outline.cwd} (commands start and relative paths begin here)"
     if (found := outline.interpreter) is not None:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow found"
-        keras = f", Keras {found.keras}" if found.keras else ""
-        yield "interpreter", f"{found.path}: Python {found.version}, {has}{keras} (by {found.chosen_by})"
+        also = f", Keras {found.keras}" if found.keras else ""
+        yield "interpreter", f"{found.path}: Python {found.version}, {has}{also} (by {found.chosen_by})"
     else:
         yield "interpreter", "none: the command runs as written"
+    if said := keras.in_words(outline):
+        yield "keras", said
     if outline.checkpoint:
         yield "checkpoint", outline.checkpoint
     health, grace = outline.policies.health, outline.policies.grace

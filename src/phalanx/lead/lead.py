@@ -20,9 +20,10 @@ from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.majority import Majority
-from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.opening import admit, joined_event, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
 from phalanx.lead.roll import Roll
+from phalanx.lead.slow import Slow
 from phalanx.lead.testimony import words_of
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
@@ -77,6 +78,7 @@ class Lead:
         self._went: set[int] = set()
         self._attempts = Attempts()
         self._deposed = False
+        self.slow = Slow()
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
@@ -107,14 +109,7 @@ class Lead:
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
-        if self.state.phase.terminal and not same:
-            raise RefusedError("the run has ended")
-        if before is not None and before.living and not same:
-            raise RefusedError(f"host {host.id} has an agent already")
-        if before is not None and not before.living and same:
-            raise RefusedError(f"host {host.id} was given up: {before.lost}")
-        if same and message.prepared > self.state.generation:
-            raise RefusedError(f"host {host.id} has made ready a generation that the records do not know")
+        admit(self.state, message, same=same)
         if not same:
             self._say(joined_event(message, now))
         mailbox = self.roll.enter(message, now)
@@ -139,6 +134,10 @@ class Lead:
         """Orders after the number the agent has; waits for one to come up."""
         mailbox = self._box(message)
         mailbox.polled(message, self._clock())
+        seen, events = self.slow.heard(message, self.state, self._clock())
+        self._records.seen(seen)
+        for event in events:
+            self._say(event)
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
@@ -365,6 +364,7 @@ class Lead:
         self._send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
+        self._records.measured(message, self._clock())
         if mailbox.is_prepared(message.prepared, message.next_ports):
             self._changed.set()
 

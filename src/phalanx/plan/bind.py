@@ -10,7 +10,7 @@ from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.placement import gpu_shares, place
 from phalanx.plan.plan import Plan, PlannedTask
-from phalanx.tfconfig.bodies import Bodies
+from phalanx.tfconfig.bodies import Bodies, Body
 from phalanx.tfconfig.model import Cluster
 
 
@@ -39,6 +39,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
                 host=host.id,
                 argv=tuple(fill(word, words) for word in role.command),
                 env=extra
+                | _heartbeat(outline, body)
                 | _served(addresses.get(task))
                 | _visible(gpus.get(task))
                 | {
@@ -108,6 +109,14 @@ def _cluster(outline: Outline, addresses: Mapping[TaskId, str]) -> Cluster | Non
 def _served(address: str | None) -> dict[str, str]:
     # The agent holds the port; TensorFlow may share it only when told so (facts §13).
     return {"TF_GRPC_REUSE_PORT": "1"} if address else {}
+
+
+def _heartbeat(outline: Outline, body: Body | None) -> dict[str, str]:
+    """For the runtime, which hands it to TensorFlow: in milliseconds."""
+    limit = outline.policies.health.heartbeat
+    if body is None or not limit or not outline.runtime or outline.strategy is not Strategy.MWMS:
+        return {}
+    return {"PHALANX_HEARTBEAT": f"{1000 * limit:.0f}"}
 
 
 def _visible(gpus: tuple[int, ...] | None) -> dict[str, str]:

@@ -28,6 +28,7 @@ class Interpreter:
     version: str = ""
     tensorflow: str = ""
     keras: str = ""
+    tf_keras: str = ""
     #: Why this one: `--python`, `$VIRTUAL_ENV`, `PATH`, `phalanx's own`.
     chosen_by: str = ""
 
@@ -92,6 +93,8 @@ class Outline:
     network: str = "auto"
     #: False runs the command exactly as written: nothing of ours inside the process.
     runtime: bool = True
+    #: `auto` mends Keras 3 in memory where it fails, `legacy` takes tf_keras, `off` leaves it; off without runtime.
+    keras: str = "auto"
     #: Gives a one-task job a TF_CONFIG too (R26, R27).
     force_tf_config: bool = False
     #: The user's own `no_proxy`, where a proxy is set; None where there is none (R46).

@@ -19,6 +19,7 @@ from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist
 from phalanx.plan.host import Host
 from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.sample import TaskSample
 
 #: Raised when an older agent and a newer lead could misunderstand each other.
 VERSION = 1
@@ -99,13 +100,42 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Steps:
-    """How many training steps one attempt has done so far."""
+class Load:
+    """What one attempt has used so far, seen from outside. As `sample.LoadSample`."""
 
     task: TaskId
     generation: int
     attempt: int
-    step: int
+    cpu: float
+    sent: int = 0
+    received: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class End:
+    """One task's end of a connection between two of them.
+
+    Who calls knows whom; who is called knows only the port that the other calls from. The lead puts the two together.
+    """
+
+    task: TaskId
+    #: Whom it has called; None where it was called.
+    peer: TaskId | None = None
+    #: The port of the one that has called.
+    port: int
+    #: As in `sample.LinkSample`, of this connection alone.
+    sent: int
+    busy: float | None = None
+    rtt: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What the tasks of one host use and send, by that host's clock. Not in every poll, and of few connections."""
+
+    at: float
+    loads: tuple[Load, ...] = ()
+    ends: tuple[End, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,8 +154,10 @@ class Poll:
     #: `now` of the answer that this agent has had last from this lead: then it was following, whatever has happened
     #: since. A question may lie in the kernel's queue for as long as the lead is frozen.
     heard: float = 0.0
-    #: Of the tasks that run here, as far as they are known: for people who ask, and not for the records.
-    steps: tuple[Steps, ...] = ()
+    #: How far the tasks are that run here.
+    samples: tuple[TaskSample, ...] = ()
+    #: What they use and send, which shows who is slow; None between two measurements.
+    measured: Measured | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,6 +184,8 @@ class Report:
     #: As in Poll: for an agent whose poll was open already when it became ready.
     prepared: int = 0
     next_ports: tuple[int, ...] = ()
+    #: How far those were that have ended a while ago: told once or ten times is the same.
+    samples: tuple[TaskSample, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,6 +14,8 @@ from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
+from phalanx.records.slowed import SlowReport, slowed
+from phalanx.records.training import CurveReport, Samples, TrainingReport, curves, samples_of, training
 from phalanx.redact import redact
 from phalanx.states import PastFailure, RunPhase, RunState, steps_done
 from phalanx.taskstate import TaskPhase, TaskState
@@ -71,6 +73,8 @@ class TaskReport:
     first_step: float | None
     #: Training steps of this attempt, as last told; 0 where its steps are not known.
     steps: int
+    #: How it trained; None where nothing was measured.
+    training: TrainingReport | None
     ended: float | None
     duration: float | None
     exit_code: int | None
@@ -79,6 +83,10 @@ class TaskReport:
     refused: str
     cpu_seconds: float | None
     max_rss: int | None
+    #: The exception that ended its program, where in its own files, and the file that has all of it; or empty.
+    raised: str
+    raised_at: str
+    error_file: str
     #: What it said last before it ended, on stderr where it used that; credentials taken out.
     last_lines: tuple[str, ...]
     #: The last line of its stdout: what a training prints at its end.
@@ -160,6 +168,9 @@ class Report:
     hosts: tuple[HostReport, ...]
     tasks: tuple[TaskReport, ...]
     outputs: tuple[OutputReport, ...]
+    slow: tuple[SlowReport, ...]
+    #: Every attempt of the run over time.
+    curves: tuple[CurveReport, ...]
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
 
@@ -170,9 +181,9 @@ class Report:
 
 def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Report:
     """What the events, the plan and the log files on this machine say. Reads the ends of logs, writes nothing."""
-    culprit = state.culprit
+    culprit, samples = state.culprit, samples_of(folder)
     tasks = tuple(
-        _task(state, task, folder) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
+        _task(state, task, folder, samples) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
     )
     run, left = state.run or folder.run, kept(state)
     fallen = [task for task in tasks if task.state in _FALLEN] if state.phase is RunPhase.SUCCEEDED else []
@@ -226,6 +237,8 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
         ),
         tasks=tasks,
         outputs=_outputs(plan),
+        slow=slowed(state),
+        curves=curves(samples),
         notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
         next_steps=_next_steps(state, run, folder, fallen, left),
     )
@@ -250,7 +263,7 @@ def _cause(state: RunState) -> str:
     return state.culprit.cause if state.culprit else ""
 
 
-def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
+def _task(state: RunState, task: TaskState, folder: RunFolder, samples: Samples) -> TaskReport:
     logs = [log for log in folder.log_files(task.id) if log.generation == max(task.generation, 1)]
     said = last_words(
         task.exit.last_lines if task.exit else (), logs, killed=task.exit is not None and task.exit.signal is not None
@@ -268,6 +281,7 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         listening=task.listening,
         first_step=task.first_step,
         steps=task.step,
+        training=training(samples.get((task.id, task.generation, task.attempt), ()), over=task.phase.over),
         ended=task.ended,
         duration=_span(task.started, task.ended),
         exit_code=task.exit.code if task.exit else None,
@@ -275,6 +289,9 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         refused=redact(task.refused),
         cpu_seconds=task.exit.cpu_seconds if task.exit else None,
         max_rss=task.exit.max_rss if task.exit else None,
+        raised=redact(task.exit.raised) if task.exit else "",
+        raised_at=task.exit.raised_at if task.exit else "",
+        error_file=task.exit.error_file if task.exit else "",
         last_lines=tuple(redact(line) for line in said),
         last_output=redact(last_output(logs)),
         wrote=last_written(logs),
@@ -339,7 +356,7 @@ def _lone(state: RunState) -> list[str]:
 def _fall(task: TaskState, told: TaskReport) -> str:
     if task.exit is None:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
-    last = telling_line(told.last_lines)
+    last = telling_line(told.raised.splitlines() or told.last_lines)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
 
 

@@ -54,13 +54,17 @@ IDS = frozenset(rule.id for rule in RULES)
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Around:
-    """What is known besides the text: the interpreter with its packages' folders, variables, the job, the arguments."""
+    """What is known besides the text: the interpreter with its packages' folders, variables, the job, the arguments.
+
+    `mends`: whether the job it is read for makes `fit` of Keras 3 work from inside; None where it is read for none.
+    """
 
     interpreter: Interpreter | None = None
     folders: tuple[str, ...] = ()
     environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
     roles: Roles | None = None
     arguments: tuple[str, ...] | None = None
+    mends: bool | None = None
 
 
 def surroundings(
@@ -70,11 +74,12 @@ def surroundings(
     cwd: Path,
     roles: Roles | None = None,
     arguments: Sequence[str] | None = None,
+    mends: bool | None = None,
 ) -> Around:
     """What surrounds a script that this interpreter runs; its packages are looked up on the disk."""
     folders = folders_of(interpreter, environ=environ, cwd=cwd) if interpreter is not None else ()
     words = tuple(arguments) if arguments is not None else None
-    return Around(interpreter=interpreter, folders=folders, environ=environ, roles=roles, arguments=words)
+    return Around(interpreter=interpreter, folders=folders, environ=environ, roles=roles, arguments=words, mends=mends)
 
 
 def check(script: Path, around: Around, *, shown: str = "") -> tuple[Finding, ...]:
@@ -98,6 +103,7 @@ def judged(main: Module, others: Sequence[Module], around: Around) -> tuple[Find
         keras=version(found.keras) if found else None,
         installed=Installed(folders=around.folders) if around.folders else None,
         legacy=around.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"),
+        mends=around.mends,
         roles=around.roles,
         arguments=around.arguments,
     )

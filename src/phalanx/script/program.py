@@ -117,7 +117,8 @@ class Keras(NamedTuple):
 class Program:
     """A script with the modules beside it. None, for a version or the roles: not known.
 
-    `legacy` says that TF_USE_LEGACY_KERAS is set around it; `arguments` are the words the script is called with.
+    `legacy` says that TF_USE_LEGACY_KERAS is set around it, `mends` that `fit` of Keras 3 is made to work from inside;
+    `arguments` are the words the script is called with.
     """
 
     main: Module
@@ -126,6 +127,7 @@ class Program:
     keras: tuple[int, ...] | None = None
     installed: Installed | None = None
     legacy: bool = False
+    mends: bool | None = None
     roles: Roles | None = None
     arguments: tuple[str, ...] | None = None
 

@@ -22,6 +22,7 @@ _phalanx() {
         'report:Say how a run ended, why, and what to do next.'
         'attach:Follow a run that goes on elsewhere.'
         'stacks:Print where each task is: what its threads do now.'
+        'diagnose:Say where the time of a run goes, and who makes it slow.'
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
@@ -61,6 +62,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -95,6 +97,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -137,6 +140,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -199,6 +203,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -253,6 +258,10 @@ _phalanx() {
             '1:run:_phalanx_runs' ;;
         stacks) _arguments -s : \
             '--json[One JSON object a task and line]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
+        diagnose) _arguments -s : \
+            '--json[Every figure, for scripts]' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         stop) _arguments -s : \

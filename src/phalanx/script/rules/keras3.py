@@ -15,7 +15,10 @@ from phalanx.tfconfig.finding import Severity
 _THREE = 3
 #: Keras whose `fit` was seen to fail under MultiWorkerMirroredStrategy, first and last (facts §1; keras#20585, #20329).
 _FIT_FAILS = ((3, 6), (3, 15))
-_TWO_WAYS = "pip install tf_keras and TF_USE_LEGACY_KERAS=1 for every task"
+_TWO_WAYS = "pip install tf_keras and TF_USE_LEGACY_KERAS=1 for every task (keras: legacy)"
+_FAILS = "ValueError: Attempt to convert a value (PerReplica…) with an unsupported type, at the first step."
+_BY_HAND = f"Started by hand: {_FAILS}"
+_ELSE = f"elsewhere {_TWO_WAYS}, or a custom loop with strategy.run, in which Keras 3 layers and optimizers work"
 
 #: Names that no Keras 3 has; asked where nobody can look into the installed package.
 _GONE = [
@@ -177,12 +180,18 @@ def _ps_fit(program: Program) -> Iterator[Hit]:
 def _mwms_fit(program: Program) -> Iterator[Hit]:
     if program.strategy != "mwms" or program.keras is None or program.alone or not program.strategies:
         return
+    if program.mends:
+        return
     if not _FIT_FAILS[0] <= program.keras[:2] <= _FIT_FAILS[1] or program.words & {"_maybe_symbolic_build"}:
         return
     for module, call, generation in program.fits:
-        if generation == _THREE and program.happens(call):
+        if generation != _THREE or not program.happens(call):
+            continue
+        if program.mends is None:
+            yield Hit(module, call, severity=Severity.INFO, consequence=_BY_HAND, fix=f"phalanx run mends it; {_ELSE}")
+        else:
             yield Hit(module, call, severity=program.unless_sure("mwms"))
-            return
+        return
 
 
 RULES = (
@@ -201,8 +210,8 @@ RULES = (
         severity=Severity.ERROR,
         message="model.fit of Keras 3 under MultiWorkerMirroredStrategy with more than one worker.",
         find=_mwms_fit,
-        consequence="ValueError: Attempt to convert a value (PerReplica…) with an unsupported type, at the first step.",
-        fix=f"{_TWO_WAYS}; or a custom loop with strategy.run, in which Keras 3 layers and optimizers work",
+        consequence=_FAILS,
+        fix=f"keras: auto with the runtime on mends it from inside; {_ELSE}",
         source="R89; facts §1",
     ),
     Rule(

@@ -10,6 +10,7 @@ from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
 
+_THREE = 3
 _WRITERS = ("callbacks.ModelCheckpoint", "callbacks.BackupAndRestore")
 _MANAGER = "tensorflow.train.CheckpointManager"
 
@@ -35,12 +36,15 @@ def _shared(program: Program) -> Iterator[Hit]:
 
 
 def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None, str]]:
-    """What is written by every task: of tf_keras's callbacks only the chief's files are real."""
+    """What is written by every task: of tf_keras's callbacks only the chief's files are real.
+
+    Where Keras 3 is mended, what it saves is whole or has a path of its own.
+    """
     for call in program.calls:
         keras = program.keras_name(call.name)
         if call.name == _MANAGER:
             yield call.module, call.node, argument(call.node, 1, "directory"), "checkpoints"
-        elif keras is not None and keras.generation >= 3 and keras.name in _WRITERS:  # noqa: PLR2004 - Keras 3
+        elif keras is not None and keras.generation >= _THREE and keras.name in _WRITERS and not program.mends:
             yield call.module, call.node, _first(call.node), "checkpoints"
     for module in program.modules:
         for node in module.nodes:
@@ -50,7 +54,8 @@ def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | Non
                 and node.func.attr in ("save", "export")
             ):
                 made = program.keras_name(program.maker(module, node.func.value) or "")
-                if made is not None and made.name in MODELS:
+                mended = program.mends and made is not None and made.generation >= _THREE and node.func.attr == "save"
+                if made is not None and made.name in MODELS and not mended:
                     yield module, node, _first(node), "its model"
 
 
