@@ -28,7 +28,7 @@ _phalanx_options() {
         stop) echo '--now --wait --no-wait --help' ;;
         scale) echo '--help' ;;
         join) echo '--host --help' ;;
-        check) echo '--strategy --tf-version --expect-cluster --hosts --python --workers --ignore --format --json --fail-on --help' ;;
+        check) echo '--strategy --tf-version --expect-cluster --hosts --python --workers --chief --no-chief --ps --evaluator --ignore --format --json --fail-on --help' ;;
         explain) echo '--strategy --tf-version --json --width --ascii --help' ;;
         fix) echo '--strategy --in-place --fail-on --help' ;;
         agree) echo '--format --json --fail-on --help' ;;
@@ -47,7 +47,7 @@ _phalanx_valued() {
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
-        check) [[ ' --strategy --tf-version --hosts --python --workers --ignore --format --fail-on ' == *" $2 "* ]] ;;
+        check) [[ ' --strategy --tf-version --hosts --python --workers --ps --ignore --format --fail-on ' == *" $2 "* ]] ;;
         explain) [[ ' --strategy --tf-version --width ' == *" $2 "* ]] ;;
         fix) [[ ' --strategy --fail-on ' == *" $2 "* ]] ;;
         agree) [[ ' --format --fail-on ' == *" $2 "* ]] ;;
