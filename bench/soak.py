@@ -35,7 +35,7 @@ from phalanx.chaos.output import leader_of, printed  # noqa: E402 - as above
 from phalanx.records.folder import RunFolder  # noqa: E402 - as above
 from phalanx.records.reader import read_state  # noqa: E402 - as above
 
-DIGITS = ROOT / "examples" / "digits" / "train.py"
+DIGITS = ROOT / "examples" / "custom_loop" / "train.py"
 EPOCHS = 45
 TRAIN = [DIGITS, "--epochs", EPOCHS, "--steps-delay", 0.01, "--checkpoint", "{run}/ckpt"]
 THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}

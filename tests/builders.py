@@ -21,7 +21,10 @@ DAWN = 1_796_022_000.0
 class History:
     """Events of one run in order. Each method adds one at the current time and returns the history."""
 
-    def __init__(self, *tasks: str, run: str, hosts: int, strategy: str, must_listen: bool = False) -> None:
+    def __init__(
+        self, *tasks: str, run: str, hosts: int, strategy: str, must_listen: bool = False, **more: Any
+    ) -> None:
+        """`more`: fields of RunStarted."""
         self.run = run
         self.tasks = tuple(TaskId.parse(task) for task in tasks)
         self.now = DAWN
@@ -41,6 +44,7 @@ class History:
                 hosts=hosts,
                 leader=leader if leader in self.tasks else None,
                 must_listen=must_listen,
+                **more,
             )
         )
 
@@ -234,10 +238,11 @@ def history(
     hosts: int = 1,
     strategy: str = "mwms",
     must_listen: bool = False,
+    **more: Any,
 ) -> History:
     """A run that has just begun: of these tasks, or of that many workers."""
     names = tasks or tuple(f"worker:{index}" for index in range(workers))
-    return History(*names, run=run, hosts=hosts, strategy=strategy, must_listen=must_listen)
+    return History(*names, run=run, hosts=hosts, strategy=strategy, must_listen=must_listen, **more)
 
 
 def running(workers: int = 2, *, hosts: int = 1, run: str = "digits-1130-070000") -> History:

@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from phalanx.names import KNOWN_TYPES
 from phalanx.plan.host import Host
-from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Strategy
+from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Strategy
 from phalanx.plan.policies import Grace, Health, Policies, Restart
 
 #: Each example takes milliseconds; on a busy machine any one of them may take longer.
@@ -37,6 +37,8 @@ def roles(draw, kind: str, *, most: int = 6) -> Role:
         cpus=draw(st.none() | st.integers(1, 64)),
         memory=draw(st.none() | st.integers(0, 1 << 40)),
         in_cluster=kind in KNOWN_TYPES,
+        port=kind not in KNOWN_TYPES and draw(st.booleans()),
+        failure=draw(st.sampled_from(Failure)),
     )
 
 

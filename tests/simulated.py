@@ -13,15 +13,16 @@ from phalanx.lead.lead import Lead
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Fact, Fault
 from phalanx.plan.host import Host
-from phalanx.plan.outline import Outline, Role, Strategy
+from phalanx.plan.outline import Failure, Outline, Role, Strategy
 from phalanx.plan.plan import Plan
 from phalanx.plan.policies import Policies, Restart
 from phalanx.plan.wire import to_wire
 from phalanx.protocol.client import LeadClient
-from phalanx.protocol.messages import VERSION, Join, Order
+from phalanx.protocol.messages import VERSION, Join, Order, Poll, Report
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.transport import Answer, LeadSilentError
 from phalanx.records.past import past_of
+from phalanx.sample import TaskSample
 from phalanx.states import RunState
 
 #: Where virtual time starts, in Unix seconds.
@@ -41,6 +42,7 @@ class MemoryRecords:
         self.plan: Plan | None = None
         self.report: RunState | None = None
         self.limit: int | None = None
+        self.samples: list[TaskSample] = []
         self.dead = False
 
     @classmethod
@@ -61,6 +63,12 @@ class MemoryRecords:
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         self.report = state
+
+    def measured(self, message: Poll | Report, now: float) -> None:
+        self.samples += message.samples
+
+    def seen(self, samples: object) -> None:
+        return
 
     async def settle(self) -> None:
         return
@@ -368,8 +376,9 @@ def outline(
     fewest: int | None = None,
     most: int | None = None,
     policies: Policies | None = None,
+    dispatcher: Failure | None = None,
 ) -> Outline:
-    """A small job."""
+    """A small job; with a `dispatcher` outside the cluster, where it is said what its failure means."""
     counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": evaluator}
     return Outline(
         name="job",
@@ -383,6 +392,11 @@ def outline(
             )
             for kind, n in counts.items()
             if n
+        )
+        + (
+            (Role(type="dispatcher", count=1, command=("serve",), in_cluster=False, port=True, failure=dispatcher),)
+            if dispatcher
+            else ()
         ),
         strategy=Strategy.PS if ps else Strategy.MWMS,
         cwd="/work",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from phalanx.event import Event as Event  # noqa: PLC0414 - named here for every reader of this list
@@ -16,11 +17,15 @@ from phalanx.hostevents import HostJoined as HostJoined  # noqa: PLC0414 - as ab
 from phalanx.hostevents import HostLeft as HostLeft  # noqa: PLC0414 - as above
 from phalanx.hostevents import HostLost as HostLost  # noqa: PLC0414 - as above
 from phalanx.hostevents import HostWithdrawn as HostWithdrawn  # noqa: PLC0414 - as above
+from phalanx.hostevents import OutputsAsked as OutputsAsked  # noqa: PLC0414 - as above
+from phalanx.hostevents import OutputsFound as OutputsFound  # noqa: PLC0414 - as above
 from phalanx.hostevents import PreflightPassed as PreflightPassed  # noqa: PLC0414 - as above
 from phalanx.hostevents import StandbysReady as StandbysReady  # noqa: PLC0414 - as above
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
 from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.slowevents import SlowEnded as SlowEnded  # noqa: PLC0414 - as above
+from phalanx.slowevents import SlowFound as SlowFound  # noqa: PLC0414 - as above
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +42,8 @@ class RunStarted(Event):
     elastic: Elastic | None = None
     #: Whether a task of the cluster that does not listen by the start deadline fails the run.
     must_listen: bool = False
+    #: Roles outside the cluster, each with what the failure of one of its tasks means: alone, group or ignore.
+    outside: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +111,11 @@ class TaskExited(TaskEvent):
     oom: bool = False
     stopped: bool = False
     last_lines: tuple[str, ...] = ()
+    #: The exception that ended the program, `type: message`, where it failed by one; where in its own files; and the
+    #: file on its host that has all of it.
+    raised: str = ""
+    raised_at: str = ""
+    error_file: str = ""
     #: The last line of its stdout, where stderr has no word of its own.
     last_output: str = ""
     cpu_seconds: float = 0.0

@@ -6,6 +6,7 @@ import dataclasses
 
 from phalanx.event import Event
 from phalanx.plan.checklist import Fact, Fault
+from phalanx.plan.outputs import Output
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,3 +79,19 @@ class PreflightPassed(Event):
     warnings: int = 0
     #: From the orders to the last answer.
     seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class OutputsAsked(Event):
+    """The run is about to end: the host where its leader ran is to look for what it should leave behind."""
+
+    host: int
+    patterns: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class OutputsFound(Event):
+    """What a host has found of it, in the order it was asked for."""
+
+    host: int
+    outputs: tuple[Output, ...]

@@ -21,6 +21,7 @@ from phalanx.events import Record, RunEnded
 from phalanx.job.declare import Declared
 from phalanx.observe.follow import Follower, View, full
 from phalanx.plan.outline import Outline, Secret
+from phalanx.plan.own import found_here
 from phalanx.protocol import people
 from phalanx.protocol.signing import RunKey
 from phalanx.records.folder import RunFolder
@@ -48,15 +49,23 @@ class Launched:
 
 
 def launch(
-    declared: Declared, *, runs: Path, environ: Mapping[str, str], attached: bool, home: Path | None = None
+    declared: Declared,
+    *,
+    runs: Path,
+    environ: Mapping[str, str],
+    attached: bool,
+    home: Path | None = None,
+    indexed: bool = True,
 ) -> Launched:
     """Make the run's folder, start its agents, and enter it into this user's index. Raises PhalanxError.
 
-    `home`: another folder to start the agents from, as `phalanx chaos` prepares one.
+    `home`: another folder to start the agents from, as `phalanx chaos` prepares one. Not `indexed`: no verb finds
+    it, as befits a run that is thrown away.
     """
     launched = _start(declared, runs=runs, environ=environ, attached=attached, home=home)
     try:
-        Index().add(launched.entry)
+        if indexed:
+            Index().add(launched.entry)
     except PhalanxError:
         launched.started.kill()  # a run that no verb could find is not left behind
         raise
@@ -99,7 +108,7 @@ def _start(
             outline=outline,
             environ=_without_config(environ),
             secrets=secrets,
-            imports={role.type: imports_of(role.command, Path(outline.cwd)) for role in outline.roles},
+            imports={role.type: imports_of(found_here(role.command), Path(outline.cwd)) for role in outline.roles},
             attached=attached,
         )
     )

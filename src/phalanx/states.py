@@ -11,6 +11,7 @@ from phalanx import events as ev
 from phalanx.hoststate import HostState
 from phalanx.names import TaskId
 from phalanx.plan.size import Elastic
+from phalanx.slowevents import SlowEvent, Slowness, after
 from phalanx.taskstate import TaskPhase, TaskState, fold_task, judged, next_attempt, total_steps
 
 
@@ -65,6 +66,8 @@ class RunState:
     leader: TaskId | None = None
     wanted_hosts: int = 1
     must_listen: bool = False
+    #: Roles outside the cluster, each with what the failure of one of its tasks means.
+    outside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     elastic: Elastic | None = None
     #: What somebody has asked for, and the order to stop for another number.
     scale: ev.ScaleRequested | None = None
@@ -96,8 +99,11 @@ class RunState:
     #: Where each generation went on; the first where it read a checkpoint.
     resumed: tuple[ev.Resumed, ...] = ()
     succeeded: ev.LeaderSucceeded | None = None
+    #: What the job should leave behind: that somebody looks for it, then what was found.
+    outputs: ev.OutputsAsked | ev.OutputsFound | None = None
     end: ev.RunEnded | None = None
     notes: tuple[ev.Noted, ...] = ()
+    slow: tuple[Slowness, ...] = ()
 
     @property
     def asked(self) -> int | None:
@@ -159,6 +165,7 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
         leader=event.leader,
         wanted_hosts=event.hosts,
         must_listen=event.must_listen,
+        outside=event.outside,
         elastic=event.elastic,
         started=state.started or event.time,
         tasks=state.tasks or {task: TaskState(id=task) for task in event.tasks},
@@ -185,9 +192,7 @@ def _left(state: RunState, event: ev.HostLeft) -> RunState:
 
 def _standbys(state: RunState, event: ev.StandbysReady) -> RunState:
     known = state.hosts.get(event.host)
-    if known is None:
-        return state
-    return _host(state, dataclasses.replace(known, standbys=event.count, standby_bytes=event.bytes))
+    return _host(state, dataclasses.replace(known, standbys=event.count, standby_bytes=event.bytes)) if known else state
 
 
 def _host(state: RunState, host: HostState) -> RunState:
@@ -319,10 +324,6 @@ def _restart(state: RunState, event: ev.RestartOrdered) -> RunState:
     return dataclasses.replace(state, phase=RunPhase.STARTING, culprit=None, tasks={**state.tasks, **again})
 
 
-def _scale(state: RunState, event: ev.ScaleRequested) -> RunState:
-    return dataclasses.replace(state, scale=event)
-
-
 def _resize(state: RunState, event: ev.ResizeOrdered) -> RunState:
     return dataclasses.replace(state, resize=event) if event.generation == state.generation else state
 
@@ -348,10 +349,6 @@ def _stacks(state: RunState, event: ev.StacksOrdered) -> RunState:
     return dataclasses.replace(state, stacks=event) if event.generation == state.generation else state
 
 
-def _stop_requested(state: RunState, event: ev.StopRequested) -> RunState:
-    return dataclasses.replace(state, stop=event)
-
-
 def _succeeded(state: RunState, event: ev.LeaderSucceeded) -> RunState:
     return dataclasses.replace(state, phase=RunPhase.FINISHING, succeeded=event)
 
@@ -368,6 +365,11 @@ def _run_ended(state: RunState, event: ev.RunEnded) -> RunState:
     return dataclasses.replace(state, phase=RunPhase(event.outcome), ended=event.time, end=event, tasks=tasks)
 
 
+def _keeps(field: str) -> Callable[[RunState, Any], RunState]:
+    """The newest event of its kind, as it is."""
+    return lambda state, event: dataclasses.replace(state, **{field: event})
+
+
 #: What each event does to the state; the first whose type fits.
 _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] = (
     (ev.RunStarted, _started),
@@ -380,16 +382,19 @@ _FOLDS: tuple[tuple[type[ev.Event], Callable[[RunState, Any], RunState]], ...] =
     (ev.HostChecked, _checked),
     (ev.PreflightPassed, _cleared),
     (ev.TaskEvent, _task),
-    (ev.StopRequested, _stop_requested),
+    (ev.StopRequested, _keeps("stop")),
     (ev.StopOrdered, _stop),
     (ev.StacksOrdered, _stacks),
     (ev.CulpritNamed, _culprit),
     (ev.RestartOrdered, _restart),
     (ev.TaskGivenUp, _given_up),
-    (ev.ScaleRequested, _scale),
+    (ev.ScaleRequested, _keeps("scale")),
     (ev.ResizeOrdered, _resize),
     (ev.Resumed, _resumed),
     (ev.LeaderSucceeded, _succeeded),
+    (ev.OutputsAsked, _keeps("outputs")),
+    (ev.OutputsFound, _keeps("outputs")),
     (ev.Noted, _noted),
+    (SlowEvent, lambda state, event: dataclasses.replace(state, slow=after(state.slow, event))),
     (ev.RunEnded, _run_ended),
 )

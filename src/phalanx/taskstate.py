@@ -7,6 +7,7 @@ import enum
 
 from phalanx import events as ev
 from phalanx.names import TaskId
+from phalanx.sample import TaskSample
 
 
 class TaskPhase(enum.Enum):
@@ -50,6 +51,8 @@ class TaskState:
     step: int = 0
     stepped: float | None = None
     first_step: float | None = None
+    #: The newest sample, for who looks now: no event tells of it.
+    sample: TaskSample | None = None
     #: The checkpoint that this attempt went on from, and the newest complete one that it wrote.
     restored: ev.CheckpointRestored | None = None
     saved: ev.CheckpointSaved | None = None

@@ -56,6 +56,16 @@ def listen(port: int, *options: int, address: str = ALL) -> socket.socket:
     return sock
 
 
+def test_a_lent_port_is_open_to_any_usual_server_and_to_no_other_holder(holder):
+    [port] = holder.hold(1)
+    holder.lend(port)
+    listen(port, socket.SO_REUSEADDR).close()
+    listen(port, socket.SO_REUSEPORT).close()
+    with pytest.raises(PlaceError):
+        PortHolder((port, port)).hold(1)
+    listen(port, socket.SO_REUSEADDR).close()  # its next attempt
+
+
 @pytest.mark.parametrize("options", [(), (socket.SO_REUSEADDR,)], ids=["plain", "reuseaddr"])
 @pytest.mark.parametrize("address", [ALL, "127.0.0.1", "::"])
 def test_a_thief_gets_address_in_use(holder, options, address):

@@ -20,7 +20,7 @@ from h2.events import RequestReceived
 from launched import wait_for
 from phalanx.agent.getstatus import answers
 from phalanx.agent.peers import PeerTable
-from phalanx.agent.vitals import bytes_of, process, sockets, waits_inside
+from phalanx.agent.vitals import of_task, process, sockets, waits_inside
 
 #: Waits as TensorFlow's main thread does, sleeps, reads, or computes.
 DOING = {
@@ -98,10 +98,10 @@ def test_bytes_between_two_ports_are_those_that_were_sent(host):
 
         wait_for(counted, "5000 in, 77 out", within=5)
         found = table.connections([port])
-        assert set(bytes_of(found, port=port, inodes=set())) == {mine}
+        assert {one.inode for one in of_task(found, port=port, inodes=set())} == {mine}
         other = os.fstat(client.fileno()).st_ino
         assert other in sockets(os.getpid())
-        assert set(bytes_of(found, port=1, inodes={other})) == {other}
+        assert {one.inode for one in of_task(found, port=1, inodes={other})} == {other}
         assert table.connections([1]) == []
     table.close()
 

@@ -15,9 +15,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-_SKIPPED = pytest.StashKey["Counter[str]"]()
-
-
 _REQUIRED = pytest.StashKey[bool]()
 
 
@@ -26,28 +23,27 @@ def pytest_configure(config: pytest.Config) -> None:
     if value not in {"", "require"}:
         raise pytest.UsageError(f"BEDS={value}: the only value is `require`, which makes a skip a failure")
     config.stash[_REQUIRED] = value == "require"
-    config.stash[_SKIPPED] = Counter()
     if value == "require":
         config.option.continue_on_collection_errors = True  # a module that skips itself must not hide the other tests
 
 
-def refuse_or_note(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config) -> None:
-    """Turn a skip into a failure where beds are required, else remember its reason. An expected failure is no skip."""
-    if not report.skipped or hasattr(report, "wasxfail"):
+def refuse(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config) -> None:
+    """Turn a skip into a failure where beds are required. An expected failure is no skip."""
+    if not config.stash[_REQUIRED] or not report.skipped or hasattr(report, "wasxfail"):
         return
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid} was skipped, and BEDS=require: {_reason(report)}"
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    reason = reason.removeprefix("Skipped: ")
-    if config.stash[_REQUIRED]:
-        report.outcome = "failed"
-        report.longrepr = f"{report.nodeid} was skipped, and BEDS=require: {reason}"
-    else:
-        config.stash[_SKIPPED][reason] += 1
+    return reason.removeprefix("Skipped: ")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    refuse_or_note(report, item.config)
+    refuse(report, item.config)
     return report
 
 
@@ -56,13 +52,14 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
-    refuse_or_note(report, collector.config)
+    refuse(report, collector.config)
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    skipped = config.stash[_SKIPPED]
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """By place: where tests run side by side, each process has seen a module that skips itself."""
+    skipped = {report.nodeid: _reason(report) for report in terminalreporter.stats.get("skipped", [])}
     if skipped:
         terminalreporter.section("not run on this machine (a failure with BEDS=require)")
-        for reason, count in sorted(skipped.items()):
+        for reason, count in sorted(Counter(skipped.values()).items()):
             terminalreporter.write_line(f"{count} skipped: {reason}")

@@ -10,7 +10,7 @@ import pytest
 
 from launched import wait_for
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 pytestmark = pytest.mark.real
 

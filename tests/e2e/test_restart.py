@@ -11,7 +11,7 @@ import pytest
 
 from launched import Place, wait_for
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 #: Fails once in its second worker, then does well; says where it runs.
 ONCE = """

@@ -38,6 +38,19 @@ def test_a_declared_secret_is_in_the_task_and_in_no_record_log_or_command_line(h
     assert value not in (launcher.stdout.read() + launcher.stderr.read())
 
 
+def test_a_secret_in_the_message_of_an_exception_is_masked_wherever_that_is_kept(here):
+    value = 'tango"Zulu\\9182736455'
+    here.script("import os, threading\nraise ValueError('no such key: ' + os.environ['S3_KEY'])\n")
+    (here.folder / "job.yaml").write_text(JOB + "restart: {max: 0}\n")
+    done = here.call("run", "job.yaml", MY_KEY=value)
+    assert done.returncode == 1
+    task = next(task for task in here.report()["tasks"] if task["part"] == "culprit")
+    assert (task["raised"], task["raised_at"]) == ("ValueError: no such key: ***", str(here.folder / "train.py") + ":2")
+    assert "no such key: ***" in Path(task["error_file"]).read_text()
+    kept = b"".join(path.read_bytes() for path in here.run_folder().rglob("*") if path.is_file())
+    assert b"Zulu" not in kept
+
+
 def test_a_secret_that_is_not_there_stops_before_anything_starts(here):
     here.script("print('never')")
     (here.folder / "job.yaml").write_text(JOB)

@@ -13,7 +13,7 @@ from leading import PATIENT, ends_well, lead_of, whole
 
 pytestmark = pytest.mark.real
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 
 def kill_lead(here: Place, epoch: int) -> None:

@@ -18,21 +18,28 @@ from phalanx.agent.ports import PortHolder
 
 pytestmark = [pytest.mark.real, pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "train.py"
+DIGITS = Path(__file__).parents[2] / "examples" / "custom_loop" / "train.py"
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_workers_train_one_model_on_digits(here, workers):
-    done = here.call("run", "--workers", workers, DIGITS, "--epochs", 3)
+@pytest.mark.parametrize(
+    "roles", [{"worker": 1}, {"worker": 2}, {"worker": 3}, {"chief": 1, "worker": 1}], ids="+".join
+)
+def test_workers_train_one_model_on_digits(here, roles):
+    """A loop of one's own at every size; the fit of both Kerases is in tests/e2e/test_keras3.py."""
+    size = ["--workers", roles["worker"], *(["--chief"] if "chief" in roles else [])]
+    done = here.call("run", *size, DIGITS, "--epochs", 3)
     assert done.returncode == 0, done.stdout + done.stderr
-    accuracy = re.search(r"^accuracy (0\.\d+)$", here.said("worker:0"), re.MULTILINE)
+    tasks = [f"{role}:{number}" for role, count in roles.items() for number in range(count)]
+    accuracy = re.search(r"^accuracy (0\.\d+)$", here.said(tasks[0]), re.MULTILINE)
     assert accuracy
     assert float(accuracy[1]) > 0.85  # three epochs of the demo's ten
+    assert [epochs(here.said(task)) for task in tasks] == [epochs(here.said(tasks[0]))] * len(tasks)
     report = here.report()
     assert report["result"] == "succeeded"
-    assert [t["task"] for t in report["tasks"]] == [f"worker:{n}" for n in range(workers)]
-    assert all(t["exit_code"] == 0 and t["listening"] for t in report["tasks"])
+    assert [t["task"] for t in report["tasks"]] == tasks
+    assert all(t["exit_code"] == 0 and bool(t["listening"]) == (len(tasks) > 1) for t in report["tasks"])
     assert all(e["standby"] for e in here.events("task-started"))
+    assert all(task["steps"] > 0 and 0 < task["training"]["last_loss"] < 10 for task in report["tasks"])
     here.gone(within=5)
 
 
@@ -49,6 +56,37 @@ def test_a_worker_killed_in_mid_run_is_named_and_the_other_is_its_victim(here):
     assert (report["culprit"], report["victims"]) == ("worker:1", ["worker:0"])
     assert "SIGKILL" in report["cause"]
     here.gone(within=3)
+
+
+RAISES = """
+import json, os, sys
+import tensorflow as tf
+from tensorflow.python.eager import context
+sys.stderr = open(os.devnull, "w")
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+print("heartbeats", context.context().coordination_service.heartbeat_timeout_in_ms, flush=True)
+
+@tf.function
+def step(table):
+    return strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", tf.gather([1.0, 2.0], table)))
+
+for number in range(20):
+    step(tf.constant(9 if (number, os.environ["PHALANX_TASK"]) == (5, "worker:1") else 1))
+"""
+
+
+def test_an_error_inside_a_graph_is_told_with_its_place_though_stderr_is_gone(here):
+    here.script(RAISES)
+    done = here.call("run", "--workers", 2, "--max-restarts", 0, "train.py")
+    assert done.returncode == 1
+    report = here.report()
+    assert report["culprit"] == "worker:1"
+    assert "InvalidArgumentError: Graph execution error" in report["cause"]
+    assert "train.py:14)" in report["cause"]
+    culprit = next(task for task in report["tasks"] if task["part"] == "culprit")
+    raised = json.loads(Path(culprit["error_file"]).read_text())["raised"]
+    assert "indices" in raised[0]["message"]
+    assert "heartbeats 5000" in here.said("worker:0")  # half of TensorFlow's own limit (facts §3)
 
 
 def test_by_hand_with_the_tf_config_of_the_plan_the_same_script_trains_the_same_model(here):

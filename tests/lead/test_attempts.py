@@ -8,6 +8,7 @@ import pytest
 
 from phalanx import events as ev
 from phalanx.names import TaskId
+from phalanx.plan.outline import Failure
 from phalanx.plan.policies import Policies, Restart
 from phalanx.states import RunPhase
 from phalanx.taskstate import TaskPhase
@@ -266,3 +267,23 @@ async def test_a_stop_while_a_task_waits_for_its_next_attempt_ends_the_run():
     state = await over
     assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
     assert "no word" not in state.end.cause
+
+
+async def test_a_dispatcher_comes_back_alone_at_its_address_and_is_ended_after_the_last_worker():
+    """R96."""
+    world = World(outline(workers=2, dispatcher=Failure.ALONE, policies=Policies(restart=Restart(max=1))))
+    over = world.start()
+    await all_up(world)
+    task = TaskId("dispatcher", 0)
+    before = world.lead.state.tasks[task].address
+    world.exit("dispatcher:0", signal=9)
+    await world.until(lambda state: attempts(state)["dispatcher:0"] == 2 and _runs(state, "dispatcher:0"))
+    assert world.lead.state.generation == 1
+    assert world.lead.state.tasks[task].address == before
+    world.exit("worker:0")
+    await asyncio.sleep(3)
+    assert _runs(world.lead.state, "dispatcher:0")
+    world.exit("worker:1")
+    state = await over
+    assert state.phase is RunPhase.SUCCEEDED
+    assert state.tasks[task].phase is TaskPhase.ENDED

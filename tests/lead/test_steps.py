@@ -9,7 +9,7 @@ import pytest
 
 from phalanx.lead.steps import FRESH, RATE, steps_now
 from phalanx.names import TaskId
-from phalanx.protocol.messages import Steps
+from phalanx.sample import TaskSample
 from phalanx.states import RunPhase
 from simulated import AppTransport, World, outline, virtual_clock
 
@@ -22,8 +22,8 @@ class Counting:
     def __init__(self, world: World) -> None:
         self.world = world
         for agent in world.agents:
-            agent.link.steps = lambda agent=agent: tuple(
-                Steps(task=task, generation=generation, attempt=attempt, step=self.step)
+            agent.link.samples = lambda agent=agent: tuple(
+                TaskSample(task=task, generation=generation, attempt=attempt, at=virtual_clock(), steps=self.step)
                 for task, (generation, attempt) in agent.tasks.items()
             )
 
@@ -58,7 +58,7 @@ async def test_who_asks_is_told_the_steps_of_this_second_with_their_attempt():
     found = await ask(world)
     assert {str(one["task"]) for one in found} == {f"worker:{number}" for number in range(4)}
     assert all((one["generation"], one["attempt"]) == (1, 1) for one in found)
-    assert all(counting.step - one["step"] <= 10 * FRESH for one in found)
+    assert all(counting.step - one["steps"] <= 10 * FRESH for one in found)
     assert all(one["age"] <= FRESH for one in found)
 
 
@@ -95,9 +95,11 @@ async def test_an_agent_that_does_not_come_is_told_of_as_it_was_and_nobody_waits
     assert {str(one["task"]) for one in found} >= {str(TaskId("worker", 0))}
 
 
-async def test_steps_that_nobody_asks_for_are_in_no_record():
+async def test_samples_are_kept_apart_from_what_happened():
     world, _ = await running(workers=2, hosts=2)
     before = len(world.records.records)
     await ask(world)
+    world.records.samples.clear()
     await asyncio.sleep(30.0)
     assert len(world.records.records) == before
+    assert {one.task for one in world.records.samples} == {TaskId("worker", 0), TaskId("worker", 1)}  # they lie apart

@@ -239,6 +239,23 @@ def test_tasks_that_never_met_are_no_whole_success(tmp_path: Path):
     assert "--strategy none" in text_of(report, tmp_path, brief=True)
 
 
+def test_what_was_slow_is_told_once_with_how_long_it_lasted(tmp_path: Path):
+    told = running(hosts=2)
+    slow = {"generation": 1, "cause": "task", "task": TaskId("worker", 1), "host": 1}
+    found = {"factor": 1.9, "says": "worker:1 on n1 computes 1.9 times slower", "advice": "look at n1"}
+    told.at(20).say(ev.SlowFound(time=told.now, **slow, **found)).at(50).say(ev.SlowEnded(time=told.now, **slow))
+    told.at(60).say(ev.SlowFound(time=told.now, **slow, **found))
+    report = made(told, tmp_path)
+    assert [(one.task, one.host, one.ended is None) for one in report.slow] == [
+        ("worker:1", "n1", False),
+        ("worker:1", "n1", True),
+    ]
+    assert (
+        "  slow:\n    worker:1 on n1 computes 1.9 times slower (since 07:01:00, 2 times)\n      look at n1\n"
+        in text_of(report, tmp_path)
+    )
+
+
 def test_a_task_alone_need_not_listen(tmp_path: Path):
     told = history(workers=1).joined().at(1).bound().started().at(9).exited().succeeded().ended("succeeded", 0, "done")
     assert made(told, tmp_path).notes == ()

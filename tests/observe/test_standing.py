@@ -19,17 +19,17 @@ def entry(tmp_path):
 
 
 def told(**more):
-    return {"task": "worker:0", "generation": 1, "attempt": 1, "step": 57, "age": 0.2} | more
+    return {"task": "worker:0", "generation": 1, "attempt": 1, "at": 1.0, "steps": 57, "age": 0.2} | more
 
 
 @pytest.mark.parametrize(
     ("said", "step"),
     [
         ([told()], 57),
-        ([told(step=3)], 40),  # a poll that was older than the records
+        ([told(steps=3)], 40),  # a poll that was older than the records
         ([told(attempt=2)], 40),  # an attempt that the records do not know yet
         ([told(generation=2)], 40),
-        ([told(step=None), told(task=7), {}], 40),
+        ([told(steps=None), told(task=7), {}], 40),
         ([], 40),
     ],
 )

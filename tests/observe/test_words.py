@@ -11,6 +11,7 @@ from phalanx import events as ev
 from phalanx.names import TaskId
 from phalanx.observe.words import describe
 from phalanx.plan.checklist import Fault
+from phalanx.plan.outputs import Output
 from phalanx.states import fold_all
 
 Golden = Callable[[str, str], None]
@@ -40,6 +41,12 @@ def everything() -> list[ev.Event]:
     told.say(ev.HostWithdrawn(time=told.now, host=1, by="me"))
     told.say(ev.ScaleRequested(time=told.now, by="me", workers=4))
     told.say(ev.ResizeOrdered(**about, before=2, workers=4, why="scaled from 2 to 4 workers"))
+    slow = about | {"cause": "task", "task": TaskId("worker", 1), "host": 1}
+    says = "worker:1 on n1 computes 1.9× slower: 21 ms a step, the other 11 ms; network is fine"  # noqa: RUF001 - a factor
+    told.say(ev.SlowFound(**slow, factor=1.9, says=says, advice="look at it")).say(ev.SlowEnded(**slow))
+    link = about | {"task": TaskId("worker", 0), "peer": TaskId("worker", 1)}
+    told.say(ev.SlowEnded(**link, cause="link")).say(ev.SlowEnded(**about, cause="host-links", host=1))
+    told.say(ev.SlowEnded(**about, cause="host", host=1)).say(ev.SlowEnded(**about, cause="network"))
     proof = about | {"attempt": 1, "task": TaskId("worker", 0)}
     told.say(ev.Resumed(**proof, path="/ckpt/ckpt-4", step=120, lost=12))
     told.say(ev.Resumed(**proof, path="/old/ckpt-9", step=None, lost=None))
@@ -52,6 +59,9 @@ def everything() -> list[ev.Event]:
     told.culprit("worker:1", "worker:1 crashed", *(f"worker:{n}" for n in range(9))).restarted(wait=2).ended(
         "failed", 1, "worker:1 crashed"
     )
+    told.say(ev.OutputsAsked(time=told.now, host=0, patterns=("model.keras", "*.txt")))
+    outputs = (Output(path="model.keras", count=1, bytes=9, newest=told.now), Output(path="*.txt"))
+    told.say(ev.OutputsFound(time=told.now, host=0, outputs=outputs))
     told.say(ev.StandbysReady(time=0.0, host=0, count=2, bytes=374_000_000))
     told.say(ev.StandbysReady(time=0.0, host=0, count=1, bytes=187_000_000))
     told.say(ev.StandbysReady(time=0.0, host=0, count=0, bytes=0))

@@ -178,6 +178,52 @@ def test_an_extra_role_is_placed_and_kept_out_of_the_cluster():
     assert "dispatcher" not in plan.cluster.jobs
 
 
+def test_a_role_outside_the_cluster_may_have_addresses_that_commands_name_and_every_task_is_told():
+    dispatcher = dataclasses.replace(
+        role("dispatcher", in_cluster=False), port=True, command=("serve", "--port={port}", "{address}")
+    )
+    reader = dataclasses.replace(
+        role("reader", 2, in_cluster=False),
+        port=True,
+        command=("read", "{dispatcher}", "{port}"),
+        env={"D": "{reader}"},
+    )
+    worker = dataclasses.replace(role("worker", 2), command=("train", "{reader}", "{port}"))
+    plan = bound(worker, dispatcher, reader, on=hosts(2, ports=9))
+    at = {str(task.id): task.address for task in plan.tasks}
+    readers = f"{at['reader:0']},{at['reader:1']}"
+    told = {"dispatcher": [at["dispatcher:0"]], "reader": [at["reader:0"], at["reader:1"]]}
+    assert len(set(at.values())) == 5
+    assert plan.task(TaskId("worker", 1)).argv == ("train", readers, "{port}")
+    assert plan.task(TaskId("dispatcher", 0)).argv == (
+        "serve",
+        f"--port={at['dispatcher:0'].rpartition(':')[2]}",
+        at["dispatcher:0"],
+    )
+    assert plan.task(TaskId("reader", 1)).argv == (
+        "read",
+        at["dispatcher:0"],
+        at["reader:1"].rpartition(":")[2],
+    )
+    assert plan.task(TaskId("reader", 0)).env["D"] == readers
+    assert all(json.loads(task.env["PHALANX_ADDRESSES"]) == told for task in plan.tasks)
+    assert set(plan.cluster.jobs) == {"worker"}
+    assert plan.tf_config(plan.task(TaskId("reader", 0))) is None
+
+
+def test_a_job_without_such_addresses_has_no_variable_for_them():
+    plan = bound(role("worker", 2), role("dispatcher", in_cluster=False))
+    assert not any("PHALANX_ADDRESSES" in task.env for task in plan.tasks)
+
+
+def test_lent_addresses_make_no_cluster_of_a_job_that_trains_alone():
+    alone = bound(
+        role("worker"), dataclasses.replace(role("board", in_cluster=False), port=True), strategy=Strategy.NONE
+    )
+    assert alone.cluster is None
+    assert alone.task(TaskId("board", 0)).address
+
+
 def test_where_a_proxy_is_set_the_hosts_are_excepted_from_it():
     """R46: gRPC sends even loopback traffic to a proxy."""
     plan = bound(role("worker", 2), on=hosts(2), no_proxy="corp.example")

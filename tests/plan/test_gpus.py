@@ -11,8 +11,10 @@ from phalanx.plan.bind import bind
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Sharing, Strategy
 
+DEALT = Sharing()
 
-def seen(*roles: Role, on: list[Host], strategy: Strategy = Strategy.MWMS, sharing: Sharing = Sharing()):  # noqa: B008
+
+def seen(*roles: Role, on: list[Host], strategy: Strategy = Strategy.MWMS, sharing: Sharing = DEALT):
     outline = Outline(name="job", roles=roles, strategy=strategy, cwd="/work", sharing=sharing)
     tasks = bind(outline, on, run="r", generation=1).tasks
     return {str(t.id): (t.env.get("CUDA_VISIBLE_DEVICES"), t.env.get("TF_FORCE_GPU_ALLOW_GROWTH")) for t in tasks}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 
 from outlines import outlines, unhurried
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
-from phalanx.plan.outline import Outline, Role, Strategy
-from phalanx.plan.preview import preview_hosts
+from phalanx.plan.outline import Failure, Outline, Role, Strategy
+from phalanx.plan.preview import held_ports, preview_hosts
+from phalanx.plan.size import at_its_largest, elastic_of, resized
+from simulated import outline as small
 
 
 @unhurried
@@ -42,3 +46,17 @@ def test_simulated_hosts_are_numbered_after_the_machine():
 def test_hosts_that_cannot_suffice_are_refused_as_bind_would():
     with pytest.raises(PlaceError, match="4 worker tasks at 1 a host need 4 hosts"):
         preview_hosts(outline(4, per_host=1, hosts=2))
+
+
+@pytest.mark.parametrize("more", [{"chief": True}, {"dispatcher": Failure.ALONE}, {"chief": True, "fewest": 2}])
+def test_whichever_hosts_are_left_of_an_elastic_job_hold_ports_for_all_that_moves_to_them(more):
+    job = small(**{"workers": 4, "fewest": 1, "most": 6, "hosts": 3} | more)
+    hosts = [
+        dataclasses.replace(host, ports=tuple(range(100 * host.id, 100 * host.id + count)))
+        for host, count in zip(preview_hosts(at_its_largest(job)), held_ports(job), strict=True)
+    ]
+    for left in (hosts[:1], hosts[1:2], hosts[2:], hosts[1:], hosts[::2], hosts):
+        size = elastic_of(job).size(len(left))
+        if size is not None:
+            bind(resized(job, size), left, run="r", generation=2)
+    assert held_ports(dataclasses.replace(job, hosts=1)) == (len(at_its_largest(job).tasks()),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -100,6 +101,41 @@ threading.Event().wait()
         assert life.facts() == []
 
 
+RAISES = """
+import json, sys, threading
+sys.excepthook = lambda *about: print("my own words", file=sys.stderr)
+def read(row):
+    try:
+        row["x"]
+    except KeyError as missing:
+        raise ValueError("row 3 is broken: \N{SNOWMAN}\\nsee above") from missing
+def load():
+    json.loads("{}", object_hook=read)
+load()
+"""
+
+
+def test_the_exception_that_ends_a_program_is_told_whatever_its_own_hook_prints(tmp_path: Path) -> None:
+    with program(RAISES, tmp_path) as (process, life):
+        assert process.wait(60) == 1
+        raised, finished = until(life.facts, "facts")
+        assert finished == {"is": "finished"}
+        said, where = "ValueError: row 3 is broken: \N{SNOWMAN}\nsee above", "<string>:8 in read"
+        assert (raised["is"], raised["said"], raised["where"]) == ("raised", said, where)
+        whole = json.loads(life.text(raised["bytes"]))
+        assert [(one["type"], one["frames"][-1]["in"]) for one in whole["raised"]] == [
+            ("ValueError", "read"),
+            ("KeyError", "read"),
+        ]
+
+
+@pytest.mark.parametrize("text", ["import threading, sys; sys.exit('no')", "import threading"])
+def test_a_program_that_leaves_by_itself_raised_nothing(tmp_path: Path, text: str) -> None:
+    with program(text, tmp_path) as (process, life):
+        process.wait(60)
+        assert until(life.facts, "facts") == [{"is": "finished"}]
+
+
 LOOP = """
 import os, sys, threading
 import tensorflow as tf
@@ -144,6 +180,7 @@ def test_a_custom_loop_is_counted_by_the_function_that_takes_gradients(tmp_path:
         assert (sign.step, sign.doing, sign.dropped) == (10, "validation", 0)
         assert sign.stepped is not None
         assert 0 < time.time() - sign.stepped < 60
+        assert sign.loss is None  # its function returns nothing
         latest = str(tmp_path / "saved" / "ckpt-")
         assert life.facts() == [
             {"is": "first-step"},
@@ -179,6 +216,10 @@ def test_fit_is_counted_in_batches_and_its_callbacks_save(legacy: int, tmp_path:
             restored = [Path(fact["path"]).name for fact in facts if fact["is"] == "restored"]
             if start == 0:
                 assert (sign.step, sign.doing) == (8, "finished")
+                assert (sign.epoch, sign.epochs, sign.steps_per_epoch, sign.epoch_step) == (2, 2, 4, 4)
+                assert sign.loss is not None
+                assert 0 < sign.loss < 100
+                assert sign.collective is None  # it trains alone
                 assert not restored
                 saved = [(Path(fact["path"]).name, fact["step"]) for fact in facts if fact["is"] == "saved"]
                 backup = ["ckpt-1", "ckpt-2"] if legacy else ["backup", "backup"]

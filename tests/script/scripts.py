@@ -42,11 +42,19 @@ def found(
     arguments: tuple[str, ...] | None = None,
     environ: Mapping[str, str] | None = None,
     folders: tuple[str, ...] = (),
+    mends: bool | None = False,
 ) -> tuple[Finding, ...]:
     main = module(text)
     assert main is not None
     others = [module(source, f"{name}.py", name) for name, source in (beside or {}).items()]
-    around = Around(interpreter=interpreter, folders=folders, environ=environ or {}, roles=roles, arguments=arguments)
+    around = Around(
+        interpreter=interpreter,
+        folders=folders,
+        environ=environ or {},
+        roles=roles,
+        arguments=arguments,
+        mends=mends,
+    )
     return judged(main, [other for other in others if other], around)
 
 

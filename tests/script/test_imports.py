@@ -143,7 +143,7 @@ def test_what_is_no_script_that_can_be_read_is_left_alone(tmp_path: Path) -> Non
 
 
 def test_the_demo_begins_with_tensorflow_and_keras() -> None:
-    digits = Path(__file__).parents[2] / "examples" / "digits"
+    digits = Path(__file__).parents[2] / "examples" / "custom_loop"
     found = "".join(imports_of([sys.executable, "train.py"], digits))
     assert "import tensorflow" in found
     assert "import keras" in found

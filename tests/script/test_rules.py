@@ -6,190 +6,22 @@ import pytest
 
 from phalanx.script.check import RULES
 from phalanx.script.program import Roles
+from script.faults import (
+    CHIEF,
+    FAULTY,
+    FIT,
+    INDEX,
+    LEGACY,
+    ONE_FILE,
+    ROLE,
+    SAVES,
+    SET,
+    SLICES,
+    TWO,
+    WITH_CHIEF,
+    WORKER_0,
+)
 from script.scripts import KERAS_2, MODEL, MWMS, PS, RESOLVER, SERVER, TF, found, told
-
-TWO = Roles(worker=2)
-FIT = MODEL + "model.fit(data, epochs=2)\n"
-LEGACY = {"environ": {"TF_USE_LEGACY_KERAS": "1"}}
-ONE_FILE = "data = tf.data.TFRecordDataset('a.tfrecord')\ndata = data.batch(8)\n"
-SET = "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['a:1', 'b:1']}, 'task': %s})\n"
-WORKER_0 = SET % "{'type': 'worker', 'index': 0}"
-
-#: Rule, severity, line, script, and what is known around it.
-FAULTY = [
-    ("context-before-strategy", "error", 3, TF + "tf.constant(1)\ntf.distribute.MultiWorkerMirroredStrategy()", {}),
-    ("context-before-strategy", "error", 3, TF + "data = tf.data.Dataset.range(3)\n" + MWMS, {}),
-    ("context-before-strategy", "error", 3, TF + "opt = tf.keras.optimizers.Adam()\n" + MWMS, {}),
-    ("context-before-strategy", "error", 3, TF + "m = tf.keras.Sequential()\n" + MWMS, LEGACY),
-    (
-        "context-before-strategy",
-        "error",
-        4,
-        TF + "def load():\n    return tf.zeros([1])\ndef main():\n    load()\n"
-        "    s = tf.distribute.MultiWorkerMirroredStrategy()\nif __name__ == '__main__':\n    main()\n",
-        {},
-    ),
-    (
-        "context-before-strategy",
-        "error",
-        5,
-        TF + "class Trainer:\n    def __init__(self):\n        self.lr = tf.Variable(0.1)\n        self.build()\n"
-        "    def build(self):\n        self.s = tf.distribute.MultiWorkerMirroredStrategy()\nTrainer()\n",
-        {},
-    ),
-    (
-        "context-before-strategy",
-        "error",
-        4,
-        TF + "def main(argv):\n    tf.constant(1)\n    tf.distribute.MultiWorkerMirroredStrategy()\n"
-        "from absl import app\napp.run(main)\n",
-        {},
-    ),
-    (
-        "context-before-strategy",
-        "warning",
-        4,
-        TF + "if os.environ.get('MWMS'):\n    tf.constant(1)\n    tf.distribute.MultiWorkerMirroredStrategy()\n",
-        {},
-    ),
-    ("no-strategy", "warning", 5, TF + FIT, {}),
-    ("no-strategy", "warning", 5, TF + FIT, {"roles": TWO}),
-    ("tf-config-overwritten", "error", 3, TF + WORKER_0 + MWMS, {}),
-    (
-        "tf-config-overwritten",
-        "error",
-        6,
-        TF + "import argparse\np = argparse.ArgumentParser()\np.add_argument('--index', type=int, default=0)\n"
-        + (SET % "{'type': 'worker', 'index': p.parse_args().index}").replace("p.parse_args()", "args")
-        .replace("os.environ", "args = p.parse_args(); os.environ")
-        + MWMS,
-        {"arguments": ("--index", "1"), "roles": TWO},
-    ),
-    ("tf-config-removed", "error", 3, TF + "os.environ.pop('TF_CONFIG', None)\n" + MWMS, {}),
-    ("tf-config-removed", "error", 3, TF + "del os.environ['TF_CONFIG']\n" + MWMS, {}),
-    ("tf-config-too-late", "warning", 4, MWMS + WORKER_0, {}),
-    ("master-job", "error", 4, RESOLVER + "chief = json.loads(os.environ['TF_CONFIG'])['cluster']['master'][0]\n", {}),
-    ("own-server", "error", 4, MWMS + "tf.distribute.Server({'worker': ['a:1']}, job_name='worker', task_index=0)", {}),
-    (
-        "ps-under-mwms",
-        "error",
-        3,
-        TF + "os.environ['TF_CONFIG'] = '{\"cluster\": {\"ps\": [\"a:1\"], \"worker\": [\"b:1\"]}}'\n" + MWMS,
-        {},
-    ),
-    ("ps-under-mwms", "error", 3, MWMS, {"roles": Roles(chief=1, worker=2, ps=1)}),
-    (
-        "cluster-from-slurm",
-        "warning",
-        3,
-        TF + "r = tf.distribute.cluster_resolver.SlurmClusterResolver()\ntf.distribute.MultiWorkerMirroredStrategy(r)",
-        {},
-    ),
-    (
-        "cluster-from-slurm",
-        "error",
-        3,
-        TF + "r = tf.distribute.cluster_resolver.SlurmClusterResolver()\ntf.distribute.MultiWorkerMirroredStrategy(r)",
-        {"roles": TWO},
-    ),
-    (
-        "cluster-from-slurm",
-        "warning",
-        3,
-        TF + "rank = int(os.environ['SLURM_PROCID'])\n"
-        "os.environ['TF_CONFIG'] = json.dumps({'task': {'type': 'worker', 'index': rank}})\n" + MWMS,
-        {},
-    ),
-    (
-        "cluster-from-flags",
-        "warning",
-        6,
-        TF + "from absl import flags\nflags.DEFINE_string('job_name', '', '')\nF = flags.FLAGS\n"
-        "tf.train.ClusterSpec({'worker': F.worker_hosts.split(',')})\n",
-        {},
-    ),
-    (
-        "cluster-from-flags",
-        "warning",
-        4,
-        TF + "import sys\nos.environ['TF_CONFIG'] = json.dumps({'task': {'index': int(sys.argv[1])}})\n" + MWMS,
-        {},
-    ),
-    ("chief-is-nowhere", "warning", 4, MWMS + "lead = strategy.cluster_resolver.task_type == 'chief'\n", {}),
-    ("chief-is-nowhere", "warning", 4, MWMS + "lead = json.loads('{}')['task']['type'] == 'master'\n", {"roles": TWO}),
-    ("evaluator-branch", "error", 3, MWMS, {"roles": Roles(worker=2, evaluator=1)}),
-    ("ps-without-server", "error", 4, RESOLVER + PS, {}),
-    ("script-estimator-gone", "error", 3, TF + "tf.estimator.train_and_evaluate(a, b, c)\n", {}),
-    ("script-estimator-gone", "warning", 4, TF + "def unused():\n    tf.compat.v1.estimator.Estimator()\n", {}),
-    ("tensorflow-name-gone", "error", 3, TF + "with tf.Session() as s: pass\n", {}),
-    ("tensorflow-name-gone", "error", 1, "from tensorflow.contrib import layers\n", {}),
-    ("keras3-name-gone", "error", 3, TF + "tf.keras.callbacks.experimental.BackupAndRestore('b')\n", {}),
-    ("keras3-name-gone", "error", 3, TF + "tf.keras.optimizers.legacy.Adam()\n", {}),
-    ("keras3-method-gone", "error", 5, TF + MODEL + "model.fit_generator(data)\n", {"roles": Roles(worker=1)}),
-    ("keras3-weights-path", "error", 5, TF + MODEL + "model.save_weights('w.h5')\n", {}),
-    ("keras3-weights-path", "error", 3, TF + "tf.keras.callbacks.ModelCheckpoint('w', save_weights_only=True)\n", {}),
-    ("keras3-model-path", "error", 5, TF + MODEL + "model.save('folder')\n", {}),
-    ("keras3-model-path", "error", 3, TF + "tf.keras.callbacks.ModelCheckpoint(filepath='ckpt')\n", {}),
-    ("keras3-reset-states", "error", 4, TF + "m = tf.keras.metrics.Mean()\nm.reset_states()\n", {}),
-    ("keras3-lr", "error", 5, TF + MODEL + "print(model.optimizer.lr)\n", {}),
-    ("keras3-lr", "error", 4, TF + "o = tf.keras.optimizers.Adam()\no.lr = 0.5\n", {}),
-    ("keras3-optimizer-lr", "error", 3, TF + "tf.keras.optimizers.SGD(lr=0.1)\n", {}),
-    ("keras3-fit-argument", "error", 5, TF + MODEL + "model.fit(data, workers=4)\n", {"roles": Roles(worker=1)}),
-    ("keras3-ps-fit", "error", 9, RESOLVER + SERVER + PS + FIT, {}),
-    ("keras3-ps-fit", "error", 10, RESOLVER + SERVER + "    raise SystemExit\n" + PS + FIT, {}),
-    (
-        "keras3-ps-fit",
-        "error",
-        10,
-        RESOLVER + SERVER + "else:\n" + "".join(f"    {line}\n" for line in (PS + FIT).splitlines()),
-        {},
-    ),
-    ("keras3-mwms-fit", "error", 6, MWMS + FIT, {"roles": TWO}),
-    ("fewer-files-than-workers", "error", 4, MWMS + ONE_FILE + FIT, LEGACY),
-    (
-        "fewer-files-than-workers",
-        "error",
-        5,
-        MWMS + "def read():\n    return tf.data.TextLineDataset(['a', 'b']).batch(6)\n"
-        "strategy.experimental_distribute_dataset(read())\n",
-        {"roles": Roles(worker=3)},
-    ),
-    (
-        "batch-not-divisible",
-        "info",
-        4,
-        MWMS + "data = tf.data.Dataset.range(60).batch(32).prefetch(1)\n" + FIT,
-        {"roles": Roles(chief=1, worker=2), **LEGACY},
-    ),
-    (
-        "data-runs-out",
-        "warning",
-        6,
-        MWMS + "data = tf.data.Dataset.from_tensor_slices(x).shuffle(9).batch(8)\n"
-        + MODEL.replace("\n", "; ", 1) + "model.fit(data, epochs=2, steps_per_epoch=len(x) // 8)\n",
-        LEGACY,
-    ),
-    ("shared-save-path", "warning", 5, MWMS + "c = tf.train.Checkpoint()\n"
-     "m = tf.train.CheckpointManager(c, os.path.join('ckpt', 'run'), max_to_keep=3)\n", {}),
-    ("shared-save-path", "warning", 4, MWMS + "b = tf.keras.callbacks.BackupAndRestore(backup_dir='b')\n", {}),
-    ("shared-save-path", "warning", 6, MWMS + MODEL + "model.save('m.keras')\n", {}),
-    (
-        "checkpoint-folder-changes",
-        "warning",
-        4,
-        TF + "import time\nb = tf.keras.callbacks.BackupAndRestore(f'/ckpt/{time.time()}')\n",
-        {},
-    ),
-    (
-        "checkpoint-folder-changes",
-        "warning",
-        5,
-        TF + "import socket\nd = os.path.join('/ckpt', socket.gethostname())\n"
-        "m = tf.train.CheckpointManager(c, directory=d, max_to_keep=3)\n",
-        {},
-    ),
-    ("ignore-unknown", "info", 1, "x = 1  # phalanx: ignore[shared-sav-path]\n", {}),
-]  # fmt: skip
 
 #: Scripts that work, each near to one that does not.
 SOUND = [
@@ -200,6 +32,9 @@ SOUND = [
     TF + "@tf.function\ndef step():\n    return tf.constant(1)\n" + MWMS + "step()\n",
     TF + "if os.environ.get('CHECK'):\n    tf.constant(1)\n" + MWMS,
     TF + "f = lambda: tf.constant(1)\n" + MWMS,
+    TF + "def early(n):\n    for at in range(n):\n        tf.constant(at)\nearly(0)\n" + MWMS,
+    TF + "N = 0\nfor at in range(N):\n    tf.constant(at)\n" + MWMS,
+    TF + "for at in range(3):\n    break\n    tf.constant(at)\n" + MWMS,
     TF + "def a(quiet):\n    if quiet:\n        return\n    tf.constant(1)\na(True)\n" + MWMS,
     TF + "with tf.Graph().as_default():\n    tf.constant(1)\n" + MWMS,
     TF + "import argparse\nif argparse.ArgumentParser().parse_args().local:\n    s = tf.distribute.MirroredStrategy()\n"
@@ -224,7 +59,24 @@ SOUND = [
     RESOLVER + "if resolver.task_type == 'chief':\n    " + PS,
     # the chief
     MWMS + "def is_chief(r):\n    return r.task_type == 'chief' or (r.task_type == 'worker' and r.task_id == 0)\n",
-    MWMS + "r = strategy.cluster_resolver\nlead = r.task_type == 'chief' if 'chief' in r.cluster_spec().jobs else 0\n",
+    MWMS + "r = strategy.cluster_resolver\n"
+    "lead = r.task_type == 'chief' if 'chief' in r.cluster_spec().jobs else r.task_id == 0\n",
+    # a TF_CONFIG made of the one that is there
+    TF + "def clean(config):\n    config['cluster'].pop('evaluator', None)\n    return config\n"
+    "os.environ['TF_CONFIG'] = json.dumps(clean(json.loads(os.environ['TF_CONFIG'])))\n" + MWMS,
+    TF + "from ours import config\nos.environ['TF_CONFIG'] = json.dumps(config())\n" + MWMS,
+    TF + "if not os.environ.get('TF_CONFIG'):\n    os.environ['TF_CONFIG'] = json.dumps(make())\n" + MWMS,
+    # functional models
+    TF + "from tensorflow import keras\nx = keras.Input((3,))\nx = keras.ops.mean(x, axis=1) * 2\n",
+    TF + "class Mean(tf.keras.layers.Layer):\n    def call(self, x):\n        return tf.reduce_mean(x, axis=1)\n"
+    "Mean()(tf.keras.Input((3,)))\n",
+    TF + "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\ntf.reduce_mean(model(data))\n",
+    # names of Python
+    TF + "def f(a: np.ndarray) -> pd.Series:\n    global np\n    np = a\n",
+    TF + "try:\n    keras\nexcept NameError:\n    pass\n",
+    "from ours import *\nnp.zeros(1)\n",
+    "import os.path\nprint(os.name, [np for np in [1]], (lambda *pd, **plt: (pd, plt)))\n",
+    "match x:\n    case [np, *pd]: print(np, pd)\n    case {'a': 1, **plt}: print(plt)\n",
     # names
     TF + "if hasattr(tf, 'Session'):\n    tf.Session()\n",
     TF + "tf.compat.v1.disable_v2_behavior()\ntf.compat.v1.Session()\n",
@@ -234,7 +86,21 @@ SOUND = [
     MWMS + "m = tf.train.CheckpointManager(c, os.environ['PHALANX_TASK_DIR'], max_to_keep=3)\n",
     MWMS + "b = tf.keras.callbacks.BackupAndRestore(f'b{strategy.cluster_resolver.task_id}')\n",
     MWMS + MODEL + "if strategy.cluster_resolver.task_id == 0:\n    model.save('m.keras')\nelse:\n    model.save(t)\n",
+    MWMS + "c = tf.train.Checkpoint()\n"
+    "if strategy.cluster_resolver.task_id == 0:\n    d = 'ckpt'\nelse:\n    d = 'tmp'\n"
+    "for epoch in range(3):\n    c.save(d)\n",
+    TF + "import time\nb = tf.keras.callbacks.ModelCheckpoint(time.strftime('/out/%H.keras'))\n",
+    TF + "import time\nw = tf.summary.create_file_writer(f'logs/{time.time()}')\n",
+    # paths whose end is not known, or is good
+    TF + MODEL + "model.save(os.environ['OUT'])\nmodel.save(os.environ['OUT'] + '/w_' + str(time_of()))\n",
+    TF + MODEL + "model.save(os.path.join(os.environ['OUT'], 'm.keras'))\nmodel.save('{}/m.keras'.format(where))\n",
+    TF + "tf.keras.callbacks.ModelCheckpoint(os.environ['OUT'] + '/{epoch}.weights.h5', save_weights_only=True)\n",
     # data
+    MWMS + "files = ['a.tfrecord']\nfiles.append('b.tfrecord')\n"
+    "strategy.experimental_distribute_dataset(tf.data.TFRecordDataset(files))\n",
+    MWMS + "data = tf.data.Dataset.from_tensor_slices(['a', 'b', 'c'])\n"
+    "strategy.experimental_distribute_dataset(data)\n",
+    MWMS + "strategy.experimental_distribute_dataset(tf.data.experimental.CsvDataset('a.csv', [0.0]))\n",
     MWMS + ONE_FILE + "vocabulary = list(data)\n",
     MWMS + "files = tf.data.Dataset.list_files('*.tfrecord')\ndata = files.interleave(tf.data.TFRecordDataset)\n"
     "strategy.experimental_distribute_dataset(data)\n",
@@ -271,14 +137,63 @@ def test_what_follows_from_a_strategy_that_a_flag_chooses_refuses_nothing(rule, 
     assert {severity for one, _, severity in told(text, roles=TWO) if one == rule} == {"warning"}
 
 
+def test_a_strategy_of_one_process_is_no_fault_where_there_is_one():
+    text = TF + "strategy = tf.distribute.MirroredStrategy()\n"
+    assert told(text) == told(text, roles=Roles(worker=1)) == []
+
+
 @pytest.mark.parametrize("text", SOUND)
 def test_and_so_it_is_in_a_job(text):
     assert told(text, roles=TWO) == []
 
 
+#: Scripts that pick one task for each job that they may be run as, or that do not ask for a chief at all.
+PICKS_ONE = [
+    CHIEF + "    return task_type == 'chief' or ('chief' not in cluster_spec.as_dict() and task_id == 0)\n" + SAVES,
+    CHIEF + "    if task_type == 'chief':\n        return True\n"
+    "    if 'chief' in cluster_spec.jobs:\n        return False\n    return task_type == 'worker' and task_id == 0\n"
+    + SAVES,
+    CHIEF + "    if cluster_spec.unknown():\n        return task_type == 'chief'\n    return task_id == 0\n" + SAVES,
+    ROLE + "if role == 'chief':\n    save()\nelif role == 'worker':\n    save()\n",
+    ROLE + "is_chief = role == 'chief'\nif is_chief or os.environ.get('SAVE'):\n    save()\n",
+    INDEX + "verbose = 2 if index == 0 else 0\n",
+    INDEX + "for at in range(3):\n    if index == at:\n        print()\n",
+    MWMS + "import argparse\nargs = argparse.ArgumentParser().parse_args()\nis_chief = args.task_index == 0\n",
+    MWMS + "kind = 'chief'\nif kind == 'chief':\n    pass\n",
+    ROLE + "if role == 'worker':\n    print()\n",
+]
+
+
+@pytest.mark.parametrize("roles", [None, TWO, WITH_CHIEF], ids=["unknown", "workers", "chief"])
+@pytest.mark.parametrize("text", PICKS_ONE)
+def test_who_picks_one_chief_in_every_job_is_left_alone(text, roles):
+    compile(text, "train.py", "exec")
+    assert [rule for rule, *_ in told(text, roles=roles) if rule.startswith("chief-")] == []
+
+
+@pytest.mark.parametrize(
+    ("test", "workers", "chief"),
+    [
+        ("task_type == 'chief'", "chief-is-nowhere", None),
+        ("task_type in ('chief', 'master')", "chief-is-nowhere", None),
+        ("task_type is None or task_type == 'chief'", "chief-is-nowhere", None),
+        ("task_type == 'worker' and task_id == 0", None, "chief-is-another"),
+        ("task_type in ['chief', 'worker'] and task_id == 0", None, "chief-is-twice"),
+        ("not task_id", None, None),  # not read, so not told
+        ("0 == int(task_id)", None, "chief-is-twice"),
+        ("task_id < 1", None, "chief-is-twice"),
+    ],
+)
+def test_each_idiom_is_judged_by_the_tasks_that_the_job_has(test, workers, chief):
+    text = CHIEF + f"    return {test}\n" + SAVES
+    for roles, rule in ((TWO, workers), (WITH_CHIEF, chief)):
+        assert [one for one, *_ in told(text, roles=roles) if one.startswith("chief-")] == [rule] * bool(rule)
+
+
 def test_every_rule_has_a_script_that_it_finds_something_in():
     here = {rule for rule, *_ in FAULTY}
-    assert {rule.id for rule in RULES} - here == {"callback-package"}  # asks the disk: test_check
+    of_the_disk = {"callback-package", "module-missing", "script-syntax"}  # test_check
+    assert {rule.id for rule in RULES} - here == of_the_disk
 
 
 def test_every_rule_says_what_follows_what_to_do_and_where_it_is_known_from():
@@ -305,6 +220,19 @@ def test_every_rule_says_what_follows_what_to_do_and_where_it_is_known_from():
 )
 def test_the_fit_of_keras_3_is_no_fault_where_it_works_or_nobody_knows(text, around):
     assert "keras3-mwms-fit" not in [rule for rule, *_ in told(text, **around)]
+
+
+def test_a_fit_of_keras_3_that_is_mended_from_inside_is_no_fault_and_so_is_its_one_path():
+    text = MWMS + FIT + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
+    text += "model.save_weights('m.weights.h5')\ntf.keras.models.save_model(model, 'n.keras')\n"
+    assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", *["shared-save-path"] * 4]
+    assert told(text, roles=TWO, mends=True) == []
+
+
+def test_read_outside_a_run_a_fit_of_keras_3_is_a_note_that_a_run_mends_it():
+    [finding] = found(MWMS + FIT, mends=None)
+    assert (finding.id, finding.severity.value) == ("keras3-mwms-fit", "info")
+    assert "phalanx run mends it" in finding.fix
 
 
 def test_the_context_is_followed_into_the_modules_beside_the_script():
@@ -339,6 +267,26 @@ def test_a_path_that_a_placeholder_makes_is_each_tasks_own():
     assert told(text, arguments=("--dir", "{task_dir}"), roles=TWO) == []
 
 
+STEPS = "model.fit(data, epochs=2, steps_per_epoch="
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        (SLICES + MODEL + STEPS + "60000 // 64)\n", "warning"),
+        (SLICES + MODEL + STEPS + "64000 // 64)\n", None),  # all the batches there are: each epoch begins anew
+        (SLICES.replace("64)", "64, drop_remainder=True)") + MODEL + STEPS + "60000 // 64)\n", None),
+        (SLICES + MODEL + STEPS + "n // 64)\n", "info"),
+        (SLICES + MODEL + STEPS + "-(-60000 // 64))\n", None),
+        (SLICES.replace(".batch", ".repeat().batch") + MODEL + STEPS + "60000 // 64)\n", None),
+    ],
+)
+def test_data_runs_out_where_the_steps_leave_a_rest_of_it(text, severity):
+    """R61."""
+    said = [(rule, how) for rule, _, how in told(text, **LEGACY) if rule == "data-runs-out"]
+    assert said == ([] if severity is None else [("data-runs-out", severity)])
+
+
 def test_the_names_that_are_gone_are_told_once_each():
     text = TF + "def f():\n    tf.Session()\ntf.Session()\ntf.app.run()\n"
     said = [(one.place.line, one.message) for one in found(text)]
@@ -346,3 +294,8 @@ def test_the_names_that_are_gone_are_told_once_each():
         (5, "TensorFlow 2.21 has no tf.Session (here and at 1 more place)"),
         (6, "TensorFlow 2.21 has no tf.app"),
     ]
+
+
+def test_a_chief_whose_workers_and_ps_run_our_server_needs_none_of_its_own():
+    roles = Roles(chief=1, ps=1, serves=False)
+    assert "ps-without-server" not in [finding.id for finding in found(RESOLVER + PS, roles=roles)]

@@ -78,10 +78,18 @@ KERAS_3 = {
     "keras3-lr": ("model().optimizer.lr", "AttributeError: 'SGD' object has no attribute 'lr'"),
     "keras3-optimizer-lr": ("keras.optimizers.Adam(lr=0.1)", "ValueError: Argument(s) not recognized: {'lr': 0.1}"),
     "keras3-fit-argument": ("model().fit([[1.0]], [1.0], workers=2)", "TypeError"),
+    "keras3-symbolic": ("tf.reduce_mean(keras.layers.Dense(1)(keras.Input((3,))))", "ValueError: A KerasTensor cannot"),
     "script-estimator-gone": ("tf.estimator", "AttributeError: module 'tensorflow' has no attribute 'estimator'"),
     "script-estimator-gone (compat)": ("tf.compat.v1.estimator", "AttributeError"),
     "tensorflow-name-gone": ("tf.train.Server", "AttributeError"),
+    "ps-without-resolver": ("tf.distribute.ParameterServerStrategy()", "TypeError"),
     "fewer-files-than-workers": ("shard(0)", "InvalidArgumentError"),
+    "fewer-files-than-workers (FILE)": ("shard(0, policy('FILE'))", "InvalidArgumentError"),
+    "fewer-files-than-workers (names)": ("shard(0, names=True)", "InvalidArgumentError"),
+    "fewer-files-than-workers (of memory)": (
+        "list(distribute._AutoShardDataset(tf.data.Dataset.range(8).with_options(policy('FILE')), 2, 0))",
+        "NotFoundError",
+    ),
 }
 RAISES = """
 import json, os, sys, tempfile
@@ -96,10 +104,18 @@ def model():
     made.compile("sgd", "mse")
     return made
 
-def shard(index):
+def policy(name):
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy[name]
+    return options
+
+def shard(index, options=tf.data.Options(), names=False):
     with tf.io.TFRecordWriter("one.tfrecord") as file:
         file.write(b"x")
-    return list(distribute._AutoShardDataset(tf.data.TFRecordDataset("one.tfrecord"), 2, index))
+    data = tf.data.TFRecordDataset("one.tfrecord")
+    if names:
+        data = tf.data.Dataset.list_files("one.tfrecord").interleave(tf.data.TFRecordDataset)
+    return list(distribute._AutoShardDataset(data.with_options(options), 2, index))
 
 def raised(program):
     try:

@@ -17,12 +17,12 @@ FILES = {
 }
 
 
-def run_pytest(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "pytest.toml").write_text("[pytest]\n", encoding="utf-8")
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.beds.plugin", "-p", "no:cacheprovider", str(folder)],
+        [sys.executable, "-m", "pytest", "-p", "tests.beds.plugin", "-p", "no:cacheprovider", *arguments, str(folder)],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != "BEDS"} | env,
         capture_output=True,
@@ -35,8 +35,9 @@ def run_pytest(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
 pytestmark = pytest.mark.real
 
 
-def test_without_beds_the_reasons_stand_above_the_closing_line(tmp_path):
-    done = run_pytest(tmp_path)
+@pytest.mark.parametrize("arguments", [(), ("-n", "2")], ids=["alone", "side by side"])
+def test_without_beds_the_reasons_stand_above_the_closing_line(tmp_path, arguments):
+    done = run_pytest(tmp_path, *arguments)
     lines = done.stdout.splitlines()
     assert done.returncode == 0
     assert "1 skipped: no cluster here" in lines
@@ -44,8 +45,9 @@ def test_without_beds_the_reasons_stand_above_the_closing_line(tmp_path):
     assert "1 passed, 2 skipped, 1 xfailed" in lines[-1]
 
 
-def test_with_beds_required_a_skip_is_a_failure_and_an_expected_failure_is_not(tmp_path):
-    done = run_pytest(tmp_path, BEDS="require")
+@pytest.mark.parametrize("arguments", [(), ("-n", "2")], ids=["alone", "side by side"])
+def test_with_beds_required_a_skip_is_a_failure_and_an_expected_failure_is_not(tmp_path, arguments):
+    done = run_pytest(tmp_path, *arguments, BEDS="require")
     assert done.returncode != 0
     assert "BEDS=require: no cluster here" in done.stdout
     assert "BEDS=require: no GPU here" in done.stdout

@@ -14,7 +14,8 @@ from phalanx.cli import main as cli
 ROOT = Path(__file__).parents[2]
 #: architecture.md is left out: it shows what is designed, and says so.
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "examples/digits/README.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md")),
+    *sorted((ROOT / "examples").glob("*/README.md")),
     *(
         page
         for page in sorted((ROOT / "docs").rglob("*.md"))

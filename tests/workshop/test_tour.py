@@ -15,7 +15,7 @@ def tour() -> str:
 
 def test_every_script_of_the_tour_is_in_the_clone():
     scripts = set(re.findall(r"\S+\.py", tour()))
-    assert scripts == {"examples/digits/train.py", "examples/parameter_server/train.py"}
+    assert scripts == {"examples/custom_loop/train.py", "examples/parameter_server/train.py"}
     assert all((ROOT / script).is_file() for script in scripts)
 
 

@@ -106,6 +106,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         boot=config["boot"],
         pool=functools.partial(_pool, config, reaper, waiting),
         ports_after=_Ports(holder, ports[serving:], serving).after,
+        lend=holder.lend,
         preflight=preflight,
         pins=pins,
     )

@@ -44,6 +44,13 @@ class Sign:
     doing: str = ""
     #: Facts that the pipe did not take.
     dropped: int = 0
+    #: As in `sample.TaskSample`; none of it is known where no step is done.
+    epoch: int | None = None
+    epochs: int | None = None
+    steps_per_epoch: int | None = None
+    epoch_step: int | None = None
+    loss: float | None = None
+    collective: float | None = None
 
 
 class Life:
@@ -100,13 +107,19 @@ class Life:
             longest=words[inside.LONGEST] / 1e9,
             doing=doing,
             dropped=words[inside.DROPPED],
+            epoch=words[inside.EPOCH] or None,
+            epochs=words[inside.EPOCHS] or None,
+            steps_per_epoch=words[inside.PER_EPOCH] or None,
+            epoch_step=words[inside.IN_EPOCH] if words[inside.EPOCH] else None,
+            loss=_double(words[inside.LOSS]) if words[inside.LOSSES] else None,
+            collective=words[inside.COLLECTIVE] / 1e9 if words[inside.COLLECTIVE] else None,
         )
 
     def facts(self) -> list[dict[str, Any]] | None:
         """What it has told since the last call, oldest first; None when all is told and nobody is left to tell more.
 
         Each has "is": "first-step", "saved" (path, step), "restored" (path), "finished", "asked", "stopping" (step,
-        saved, peers) or "trouble" (message).
+        saved, peers), "raised" (said, where, bytes) or "note" (message).
         """
         if self._pipe < 0:
             return None
@@ -123,6 +136,10 @@ class Life:
         *lines, self._rest = self._rest.split(b"\n")
         found = [fact for fact in map(_fact, lines) if fact is not None]
         return found if found or not ended else None
+
+    def text(self, size: int) -> bytes:
+        """The first `size` bytes that it has left behind the words."""
+        return os.pread(self._memory, size, inside.SIZE) if self._memory >= 0 else b""
 
     async def stacks(self) -> str:
         """The Python stacks of all its threads, as it writes them itself; empty where it cannot.
@@ -183,6 +200,11 @@ class Life:
     def __del__(self) -> None:
         """Nobody can look at it any more."""
         self.close()
+
+
+def _double(word: int) -> float:
+    """The number whose bits the word holds."""
+    return float(struct.unpack("=d", struct.pack("=q", word))[0])
 
 
 def _fact(line: bytes) -> dict[str, Any] | None:

@@ -14,9 +14,10 @@ from phalanx.agent.succession import Succession
 from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
-from phalanx.protocol.messages import Join, Joined, Order, Orders, Poll, Report, Steps, Taken
+from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.protocol.transport import LeadSilentError
+from phalanx.sample import TaskSample
 
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
@@ -76,8 +77,12 @@ class Link:
         self._looker: object | None = None  # which of our calls looks for another lead
         self._heard = 0.0  # the same by the lead's clock, as its last answer says
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        #: How far the tasks of this host have come: rides on each poll, which comes anyway.
-        self.steps: Callable[[], tuple[Steps, ...]] = tuple
+        #: How far the tasks of this host have come: rides on each poll; and how far those had that have ended: rides
+        #: on each report. Both come anyway.
+        self.samples: Callable[[], tuple[TaskSample, ...]] = tuple
+        self.parting: Callable[[], tuple[TaskSample, ...]] = tuple
+        #: What they use and send: rides on some polls.
+        self.measured: Callable[[], Measured | None] = lambda: None
 
     def say(self, event: Event) -> None:
         """Hand an event over as soon as the lead takes it."""
@@ -140,7 +145,8 @@ class Link:
             after=self._after,
             prepared=self._prepared,
             next_ports=self._next_ports,
-            steps=self.steps(),
+            samples=self.samples(),
+            measured=self.measured(),
             heard=self._heard,
             wait=min(_ASK * self._lease, max(0.0, self._left() / 2)),  # after a silence no wait: is it there at all?
         )
@@ -187,6 +193,7 @@ class Link:
             now=self._wall(),
             prepared=self._prepared,
             next_ports=self._next_ports,
+            samples=self.parting(),
         )
         return await self._client.report(report)
 

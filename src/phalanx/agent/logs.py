@@ -16,6 +16,7 @@ from phalanx.agent.running import Running
 from phalanx.agent.stacks import Stacks, write_stacks
 from phalanx.names import TaskId
 from phalanx.redact import Masker
+from phalanx.runtime.boot.phalanx_life import quoted
 
 #: Seconds that the last output of an ended process has to arrive, and a disk that is slow has to take it.
 DRAIN, WRITE = 0.5, 10.0
@@ -74,6 +75,30 @@ class Logs:
     async def stacks(self, running: Running, pid: int) -> Stacks | None:
         """See `stacks.write_stacks`."""
         return await write_stacks(running, pid, self._folder, self.disk)
+
+    def raised(self, running: Running) -> dict[str, str]:
+        """The fields of its exit that tell the exception; all of it goes into a file beside its output."""
+        found = running.raised
+        if found is None:
+            return {}
+        stem = f"g{running.generation}.a{running.task.attempt}"
+        path = self._folder / "logs" / running.task.id.folder / f"{stem}.error.json"
+        if found.text:
+            self.disk.put(functools.partial(self._write, path, self._masked(found.text), running.task.id))
+        said, where = (self._masked(text.encode(errors="replace")).decode() for text in (found.said, found.where))
+        return {"raised": said, "raised_at": where, "error_file": str(path) if found.text else ""}
+
+    def _masked(self, text: bytes) -> bytes:
+        """Without the secrets, as they are and as the runtime's JSON writes them."""
+        written = (quoted(value.decode(errors="surrogateescape"))[1:-1].encode() for value in self._secrets)
+        masker = Masker([*self._secrets, *written])
+        return masker.feed(text) + masker.flush()
+
+    def _write(self, path: Path, text: bytes, task: TaskId) -> None:
+        try:
+            path.write_bytes(text)
+        except OSError as wrong:
+            self.disk.back(self._note, f"{path} cannot be written: {wrong.strerror}", task)
 
     def close(self) -> None:
         """Nothing more is said: what has come is written, if the disk takes it soon. Blocks."""

@@ -23,9 +23,17 @@ _HEADER = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBBBI HH 4s12s 4s12s III".replace(" ", ""))
 _ANSWER = struct.Struct("=BBBB2s2s16s16sIIIIIIII")
 _ATTRIBUTE = struct.Struct("=HH")
-#: Where tcpi_bytes_acked and tcpi_bytes_received are in struct tcp_info (include/uapi/linux/tcp.h; since 4.1).
+#: Where tcpi_bytes_acked and tcpi_bytes_received are in struct tcp_info (include/uapi/linux/tcp.h; since 4.1), and what
+#: came later (4.10): microseconds in which something was under way, and those of them in which the other side had no
+#: room for it.
 _COUNTS = struct.Struct("=QQ")
 _COUNTS_AT = 120
+_ROUND_TRIP = struct.Struct("=I")
+_ROUND_TRIP_AT = 68
+_TIMES = struct.Struct("=QQ")
+_TIMES_AT = 168
+_MICRO = 1e-6
+_V4_IN_V6 = bytes(10) + b"\xff\xff"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +46,12 @@ class Connection:
     #: Acknowledged by the other side, and come from it.
     sent: int
     received: int
+    #: The other end's address; an IPv4 address inside IPv6 as IPv4.
+    address: str = ""
+    #: Seconds, the smoothed round trip.
+    rtt: float = 0.0
+    #: Seconds in which something was under way from here, while the other side had room; None: an older kernel.
+    busy: float | None = None
 
 
 class PeerTable:
@@ -117,7 +131,24 @@ def _connection(data: bytes) -> Connection | None:
     while at + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, at)
         if kind == _INFO and length >= _ATTRIBUTE.size + _COUNTS_AT + _COUNTS.size:
-            sent, received = _COUNTS.unpack_from(data, at + _ATTRIBUTE.size + _COUNTS_AT)
-            return Connection(inode, local, remote, sent, received)
+            info = data[at + _ATTRIBUTE.size : at + length]
+            sent, received = _COUNTS.unpack_from(info, _COUNTS_AT)
+            rtt = _ROUND_TRIP.unpack_from(info, _ROUND_TRIP_AT)[0] * _MICRO
+            return Connection(inode, local, remote, sent, received, _address(head[0], head[7]), rtt, _busy(info))
         at += max((length + 3) & ~3, _ATTRIBUTE.size)
     return None
+
+
+def _busy(info: bytes) -> float | None:
+    if len(info) < _TIMES_AT + _TIMES.size:
+        return None
+    busy, no_room = _TIMES.unpack_from(info, _TIMES_AT)
+    return float(max(busy - no_room, 0) * _MICRO)
+
+
+def _address(family: int, raw: bytes) -> str:
+    if family == socket.AF_INET:
+        return socket.inet_ntop(socket.AF_INET, raw[:4])
+    if raw.startswith(_V4_IN_V6):
+        return socket.inet_ntop(socket.AF_INET, raw[12:])
+    return socket.inet_ntop(socket.AF_INET6, raw)

@@ -293,7 +293,7 @@ async def _come_up(tasks: Sequence[Running]) -> None:
     signs = [
         asyncio.ensure_future(sign.wait())
         for each in tasks
-        for sign in (each.listens if each.task.port is not None else each.started,)
+        for sign in (each.listens if each.task.port is not None and not each.task.lent else each.started,)
     ]
     try:
         await asyncio.wait(signs, timeout=LISTEN)

@@ -78,6 +78,11 @@ class PortHolder:
         self._held |= found
         return tuple(found)
 
+    def lend(self, port: int) -> None:
+        """Let any server listen there that sets SO_REUSEADDR, as most do; other holders still get EADDRINUSE."""
+        if (sock := self._held.get(port)) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
     def release(self, port: int) -> None:
         """Let go of one port; a server that listens on it is not disturbed. No error when it is not held."""
         sock = self._held.pop(port, None)

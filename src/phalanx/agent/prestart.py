@@ -10,6 +10,7 @@ from typing import Any
 from phalanx.agent.children import Child, ChildSpec, Reaper
 from phalanx.agent.life import Life
 from phalanx.agent.standby import Standby, boot_env, can_stand_by, is_there
+from phalanx.plan.own import found_here
 
 
 class Waiting:
@@ -48,7 +49,7 @@ def prestart(config: dict[str, Any], reaper: Reaper) -> dict[str, Waiting]:
             reaper,
             config,
             name=f"{task['id']}/standby",
-            argv=tuple(task["argv"]),
+            argv=found_here(task["argv"]),
             env=task["env"],
             imports=config["imports"].get(task["id"].partition(":")[0], ()),
         )

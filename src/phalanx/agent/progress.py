@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from phalanx import events as ev
 from phalanx.agent.life import Life
-from phalanx.agent.running import Running
-from phalanx.protocol.messages import Steps
+from phalanx.agent.running import Raised, Running
+from phalanx.sample import TaskSample
 
 #: Seconds between two words about steps of one attempt, while there are more: each is an event, a request and a line
 #: of the records, from a thousand hosts. Who wants to know this second's asks the lead (`steps`).
@@ -22,6 +23,9 @@ LEAVING = 5.0
 #: Seconds between two looks at the counters of all tasks.
 _LOOK = 1.0
 
+#: Seconds for which the lead is told how far a task was that has ended: longer than it takes to find another lead.
+PARTING = 120.0
+
 
 class Tell(Protocol):
     """`Tasks` says what happened to one attempt."""
@@ -33,11 +37,12 @@ class Tell(Protocol):
 class Progress:
     """Follows every attempt that has a life line. Facts are read as they come; counters are looked at now and then."""
 
-    def __init__(self, tell: Tell) -> None:
-        """`tell` gets each event once."""
-        self._tell = tell
+    def __init__(self, tell: Tell, say: Callable[[ev.Event], None]) -> None:
+        """`tell` gets each event of an attempt once; `say` what people should know."""
+        self._tell, self._say = tell, say
         self._followed: dict[Running, _Said] = {}
         self._look: asyncio.TimerHandle | None = None
+        self._parting: list[TaskSample] = []
 
     def follow(self, running: Running) -> None:
         """From now on what happens to it is told. Nothing to do where it has no life line."""
@@ -57,18 +62,21 @@ class Progress:
             return
         self._read(running, life)
         self._say_new_step(running, life, time.time())
+        self._parting += filter(None, [_sample(running, life)])
         del self._followed[running]
         asyncio.get_running_loop().remove_reader(life.fileno())
         life.close()
 
-    def steps(self) -> tuple[Steps, ...]:
+    def samples(self) -> tuple[TaskSample, ...]:
         """What is counted at this moment. Never waits."""
-        signs = ((running, running.life.sign().step) for running in self._followed if running.life is not None)
-        return tuple(
-            Steps(task=one.task.id, generation=one.generation, attempt=one.task.attempt, step=step)
-            for one, step in signs
-            if step is not None
-        )
+        found = (_sample(running, running.life) for running in self._followed if running.life is not None)
+        return tuple(one for one in found if one is not None)
+
+    def parting(self) -> tuple[TaskSample, ...]:
+        """What was counted at the end of those attempts that have ended within `PARTING` seconds."""
+        now = time.time()
+        self._parting = [one for one in self._parting if abs(now - one.at) <= PARTING]
+        return tuple(self._parting)
 
     def _read(self, running: Running, life: Life) -> None:
         facts = life.facts()
@@ -90,12 +98,17 @@ class Progress:
                 self._tell(running, ev.CheckpointSaved, now, path=str(fact["path"]), step=int(fact["step"]))
             case "restored":
                 self._tell(running, ev.CheckpointRestored, now, path=str(fact["path"]))
+            case "raised":
+                text = life.text(int(fact["bytes"]))
+                running.raised = Raised(said=str(fact["said"]), where=str(fact["where"]), text=text)
             case "stopping":
                 self._tell_stopping(running, fact, now)
             case "finished":
                 asyncio.get_running_loop().call_later(LEAVING, self._still_there, running, now)
             case "asked" if not running.stopped:
                 self._tell(running, ev.TaskAsked, now)
+            case "note":
+                self._say(ev.Noted(time=now, message=str(fact["message"]), task=running.task.id))
 
     def _tell_stopping(self, running: Running, fact: dict[str, Any], now: float) -> None:
         """Where it stopped and what it saved."""
@@ -138,3 +151,23 @@ class _Said:
 
     def __init__(self) -> None:
         self.step, self.at = 0, float("-inf")
+
+
+def _sample(running: Running, life: Life) -> TaskSample | None:
+    """None where no step is done."""
+    sign = life.sign()
+    if sign.step is None:
+        return None
+    return TaskSample(
+        task=running.task.id,
+        generation=running.generation,
+        attempt=running.task.attempt,
+        at=round(time.time(), 3),
+        steps=sign.step,
+        epoch=sign.epoch,
+        epochs=sign.epochs,
+        steps_per_epoch=sign.steps_per_epoch,
+        epoch_step=sign.epoch_step,
+        loss=sign.loss,
+        collective=None if sign.collective is None else round(sign.collective, 6),
+    )

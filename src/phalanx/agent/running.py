@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 from phalanx.agent.children import Child
@@ -14,6 +15,15 @@ from phalanx.protocol.messages import StartTask
 
 #: How many last lines an exit carries, and how long each may be.
 _LAST_LINES, _LINE_LENGTH = 20, 500
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Raised:
+    """The exception that ended a program: in a word, where in its own files, and all of it as JSON."""
+
+    said: str
+    where: str
+    text: bytes
 
 
 class Running:
@@ -32,6 +42,8 @@ class Running:
         self.ended = asyncio.Event()
         self.stopped = False
         self.pid = 0
+        #: The exception that ended it, as its runtime told it.
+        self.raised: Raised | None = None
         #: What a standby must still be told: variables to set, and to remove.
         self.news: dict[str, str] = {}
         self.gone: tuple[str, ...] = ()

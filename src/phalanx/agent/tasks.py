@@ -16,6 +16,7 @@ from phalanx.agent.disk import Disk
 from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
 from phalanx.agent.logs import Logs
+from phalanx.agent.outputs import find
 from phalanx.agent.pins import Pins
 from phalanx.agent.pool import Pool
 from phalanx.agent.preflight.checks import Preflight
@@ -25,6 +26,7 @@ from phalanx.agent.running import Running
 from phalanx.agent.sentry import LOOK as GLANCE
 from phalanx.agent.sentry import Roused, Sentry, Spent
 from phalanx.agent.watch import Watch
+from phalanx.apart import apart
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, unpack
@@ -50,6 +52,7 @@ class Tasks:
         boot: str,
         pool: Callable[[Callable[[ev.Event], None]], Pool],
         ports_after: Callable[[int], tuple[int, ...]],
+        lend: Callable[[int], None],
         preflight: Preflight,
         pins: Pins,
     ) -> None:
@@ -57,13 +60,15 @@ class Tasks:
 
         `boot`: the folder with the runtime's sitecustomize; empty where nothing of ours may be in the tasks.
 
-        `ports_after` holds ports for the generation after the one it is given, and lets go of older ones.
+        `ports_after` holds ports for the generation after the one it is given, and lets go of older ones; `lend` lets
+        a program that is no server of TensorFlow's listen on one.
         """
-        self._ports_after, self._preflight, self._pins = ports_after, preflight, pins
+        self._ports_after, self._lend = ports_after, lend
+        self._preflight, self._pins = preflight, pins
         self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
         self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
-        self._progress = Progress(self._tell)
+        self._progress = Progress(self._tell, self._say)
         self._running: dict[TaskId, Running] = {}
         self._by_child: dict[str, Running] = {}
         self._listeners = Listeners(self._listens)
@@ -75,7 +80,8 @@ class Tasks:
     def attach(self, link: Link) -> None:
         """Events go to `link` from now on, and the reaper's words come in."""
         self._link = link
-        link.steps = self._progress.steps
+        link.samples, link.parting = self._progress.samples, self._progress.parting
+        link.measured = self._watch.measured
         self._reaper.attach(asyncio.get_running_loop(), self._on_child)
         self._spawn(self._guard(Sentry(self._reaper.pid)))
 
@@ -99,13 +105,15 @@ class Tasks:
         """Carry out one order of the lead."""
         match order.kind:
             case "prepare":
-                self._prepare(order)
+                self._prepare(order.placed())
             case "go":
                 self._spawn(self._go(order))
             case "stacks":
                 for running in self._of(order):
                     if running.pid:
                         self._spawn(self._stacks(running))
+            case "outputs":
+                self._spawn(self._outputs(order.outputs))
             case "last":
                 self._pool.no_more()
             case "stop":
@@ -232,6 +240,8 @@ class Tasks:
             self._give_up(time.time(), f"its agent cannot start {running.task.id}: {refusal(wrong)}")
 
     def _start_now(self, running: Running, now: float) -> None:
+        if running.task.lent and running.task.port is not None:
+            self._lend(running.task.port)
         if running.standby is not None and running.child is not None and running.child.alive:
             self._reaper.mark(running.child, self._identity(running))
             running.pid = running.child.pid
@@ -276,6 +286,11 @@ class Tasks:
         self._watch.disturb(running)
         if found is not None:
             self._tell(running, ev.StacksWritten, time.time(), path=found.path, at=found.at, waits=found.waits)
+
+    async def _outputs(self, patterns: Sequence[str]) -> None:
+        """What the job has left behind; a disk that hangs is not waited for by anybody."""
+        found = await apart(lambda: find(patterns, self._cwd), name="outputs")
+        self._said.say(ev.OutputsFound(time=time.time(), host=self._host, outputs=found))
 
     # Ending --------------------------------------------------------------------------------------------------------
 
@@ -342,6 +357,7 @@ class Tasks:
             oom=oom and (event.signal or (event.code or 0) - 128) == signal.SIGKILL,
             stopped=stopped,
             **running.last_words(),
+            **(self._logs.raised(running) if event.code else {}),
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )

@@ -78,6 +78,6 @@ def sockets(pid: int, proc: Path = Path("/proc")) -> set[int]:
     return found
 
 
-def bytes_of(connections: Iterable[Connection], *, port: int | None, inodes: set[int]) -> dict[int, tuple[int, int]]:
-    """By inode, what a task's connections have carried: those to its own `port`, and those it has made itself."""
-    return {one.inode: (one.sent, one.received) for one in connections if one.local == port or one.inode in inodes}
+def of_task(connections: Iterable[Connection], *, port: int | None, inodes: set[int]) -> list[Connection]:
+    """Those of one task: made to its own `port`, and by itself, with one of its sockets."""
+    return [one for one in connections if one.local == port or one.inode in inodes]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from phalanx import events as ev
 from phalanx.agent import tree
@@ -16,10 +14,14 @@ from phalanx.agent.oomkills import OomKills
 from phalanx.agent.peers import Connection, PeerTable
 from phalanx.agent.pulse import Awake, Froze, Pulse, Quiet, Reading, Sign, Stalled, Word
 from phalanx.agent.running import Running
-from phalanx.agent.vitals import bytes_of, process, sockets, waits_inside
+from phalanx.agent.traffic import Traffic
+from phalanx.agent.vitals import process, sockets, waits_inside
+from phalanx.protocol.messages import Load, Measured
 
 #: Seconds between two looks, and to the next one when a process was seen stopped.
 LOOK, SOON = 1.0, 0.2
+#: Seconds between two words about what the tasks use and send: they ride on polls, which come more often.
+MEASURED_EVERY = 5.0
 #: Seconds for which the list of a task's processes, and of its sockets, may be old.
 _FAMILY = 5.0
 
@@ -33,13 +35,12 @@ class Watched:
         """`running` has started."""
         self.running = running
         self.pulse = Pulse(now, patience=patience)
-        self.ports = _ports(running.tf_config)
+        self.traffic = Traffic(running.task.id, running.task.port, running.tf_config)
         self.family = [running.pid]
         #: The process that does the work: a shell's child, where the command is a shell.
         self.heart = running.pid
         self._cpu: dict[int, float] = {}
         self._inodes: set[int] = set()
-        self._carried: dict[int, int] = {}
         self._asked: asyncio.Task[bool] | None = None
         #: Whether its stacks were written since the last look.
         self.disturbed = False
@@ -62,10 +63,11 @@ class Watched:
                 cpu=sum(self._cpu.values()),
                 ran=heart.ran[1] if heart else 0,
                 output=max(told, default=None),
-                carried=self._most(connections),
+                carried=self.traffic.see(connections, self._inodes),
                 answers=answer,
                 waits=waits_inside(self.heart),
-                listens=self.running.listens.is_set(),
+                # Who is outside the cluster may do no step for as long as it likes.
+                listens=self.running.listens.is_set() and not self.running.task.lent,
                 sign=sign,
             )
         )
@@ -75,20 +77,24 @@ class Watched:
         self.family = [self.running.pid, *(one.pid for one in tree.below(table, self.running.pid))]
         self._inodes = set().union(*(sockets(pid) for pid in self.family))
 
-    def _most(self, connections: list[Connection]) -> int:
-        """The most that one connection has carried since the look before; a new one does not count yet."""
-        mine = bytes_of(connections, port=self.running.task.port, inodes=self._inodes)
-        total = {inode: sent + received for inode, (sent, received) in mine.items()}
-        grown = [bytes_ - self._carried[inode] for inode, bytes_ in total.items() if inode in self._carried]
-        self._carried = total
-        return max(grown, default=0)
+    def load(self) -> Load:
+        """What it has used so far."""
+        task = self.running.task
+        return Load(
+            task=task.id,
+            generation=self.running.generation,
+            attempt=task.attempt,
+            cpu=round(sum(self._cpu.values()), 2),
+            sent=self.traffic.sent,
+            received=self.traffic.received,
+        )
 
     def _answer(self) -> bool | None:
         """What its server said since the last look; asked only while it shows no cheaper sign of life."""
         answer = None
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None
-        port = self.running.task.port
+        port = None if self.running.task.lent else self.running.task.port  # gRPC is no language of any server
         if self._asked is None and port is not None and self.running.listens.is_set() and self.pulse.wants_answer:
             self._asked = asyncio.ensure_future(answers(port))
         return answer
@@ -112,7 +118,16 @@ class Watch:
         self._peers: PeerTable | None = None
         with contextlib.suppress(OSError):  # a kernel without sock_diag: the other signs remain
             self._peers = PeerTable()
-        self._looked = float("-inf")
+        self._looked = self._measured = float("-inf")
+
+    def measured(self) -> Measured | None:
+        """What the tasks use and send, for a poll; None where that was told a moment ago, or nothing runs."""
+        now = self._clock()
+        if not self._watched or 0 <= now - self._measured < MEASURED_EVERY:
+            return None
+        self._measured = now
+        ends = tuple(end for one in self._watched for end in one.traffic.ends())
+        return Measured(at=round(now, 3), loads=tuple(one.load() for one in self._watched), ends=ends)
 
     def add(self, running: Running) -> None:
         """Watch it from now on until it has ended or is told to."""
@@ -168,7 +183,7 @@ class Watch:
                 self._say(one.running, word, now)
 
     def _connections(self) -> list[Connection]:
-        ports = sorted({port for one in self._watched for port in one.ports})
+        ports = sorted({port for one in self._watched for port in one.traffic.ports})
         if self._peers is None or not ports:
             return []
         try:
@@ -187,12 +202,3 @@ class Watch:
                 self._tell(running, ev.TaskStalled, now, **fields, doing=word.doing, waits=word.waits)
             case Awake():
                 self._tell(running, ev.TaskAwake, now)
-
-
-def _ports(tf_config: str | None) -> frozenset[int]:
-    """The ports of all tasks of the cluster; empty for a task without one."""
-    if tf_config is None:
-        return frozenset()
-    cluster: dict[str, Any] = json.loads(tf_config).get("cluster", {})
-    places = [address for job in cluster.values() for address in (job.values() if isinstance(job, dict) else job)]
-    return frozenset(int(str(address).rpartition(":")[2]) for address in places)

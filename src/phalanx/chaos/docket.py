@@ -9,7 +9,7 @@ from phalanx import events as ev
 from phalanx.chaos.fault import Fault
 from phalanx.chaos.kinds import Aim
 from phalanx.chaos.watch import Watch, breaks
-from phalanx.decide.exits import says_victim
+from phalanx.decide.exits import evidence, says_victim
 from phalanx.names import TaskId
 from phalanx.states import RunPhase, RunState
 
@@ -100,5 +100,5 @@ def _ends(fault: Fault, event: ev.TaskExited) -> bool:
         case Aim.HOST:
             return str(event.host) == fault.target
         case Aim.PAIR:
-            return event.signal is None and (event.task in fault.tasks or says_victim(event.last_lines))
+            return event.signal is None and (event.task in fault.tasks or says_victim(evidence(event)))
     return fault.kind == "kill" and event.task in fault.tasks and event.signal == signal.SIGKILL

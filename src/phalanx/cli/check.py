@@ -20,6 +20,7 @@ from phalanx.tfconfig.quote import brief
 
 if TYPE_CHECKING:
     from phalanx.script.check import Around
+    from phalanx.script.program import Roles
 
 _SCRIPT = ".py"
 
@@ -48,6 +49,13 @@ def check(
     workers: Annotated[
         int | None, Parameter(help="How many workers will run the script (more than one).", converter=whole)
     ] = None,
+    chief: Annotated[
+        bool, Parameter(negative="--no-chief", help="Whether one chief will run it beside the workers.")
+    ] = False,
+    ps: Annotated[
+        int, Parameter(help="How many parameter servers the cluster will have; implies one chief.", converter=whole)
+    ] = 0,
+    evaluator: Annotated[bool, Parameter(negative=(), help="Whether an evaluator will run it too.")] = False,
     ignore: Annotated[
         tuple[str, ...], Parameter(negative=(), help="A rule, by id, to leave out (may be repeated).")
     ] = (),
@@ -69,7 +77,7 @@ def check(
 
     For example:
       phalanx check train.py
-      phalanx check train.py --workers 4 --python .venv/bin/python
+      phalanx check train.py --workers 4 --chief --python .venv/bin/python
       phalanx check train.py --ignore keras3-lr --fail-on warning
       phalanx check
       phalanx check tf_config.json --strategy ps --tf-version 2.21
@@ -80,6 +88,8 @@ def check(
         raise InputError(f"--hosts: must be at least 1, not {hosts}", hint="leave it out where you do not know")
     if workers is not None and workers < 1:
         raise InputError(f"--workers: must be at least 1, not {workers}", hint="leave it out where you do not know")
+    if ps < 0:
+        raise InputError(f"--ps: must be at least 0, not {ps}", hint="leave it out where there is none")
     _known(ignore)
     scripts = [name for name in inputs if name.endswith(_SCRIPT)]
     given = (
@@ -90,7 +100,7 @@ def check(
     found: list[Finding] = []
     fine: list[str] = []
     texts = {source.path: source.text for source in given if source.text is not None}
-    around = _around(python, tf_version, workers) if scripts else None
+    around = _around(python, tf_version, _roles(workers, ps, chief=chief, evaluator=evaluator)) if scripts else None
     for name in scripts:
         assert around is not None  # noqa: S101 - made above
         found += _script(name, around, texts)
@@ -125,14 +135,21 @@ def _known(ignore: tuple[str, ...]) -> None:
             raise InputError(f"--ignore {one}: there is no such rule", hint=hint)
 
 
-def _around(python: str | None, tf_version: str | None, workers: int | None) -> Around:
+def _roles(workers: int | None, ps: int, *, chief: bool, evaluator: bool) -> Roles | None:
+    """The tasks that the flags say, with `run`'s defaults; None where they say nothing."""
+    from phalanx.script.program import Roles  # noqa: PLC0415 - not for --help
+
+    if workers is None and not (chief or ps or evaluator):
+        return None
+    return Roles(chief=int(chief or ps > 0), worker=1 if workers is None else workers, ps=ps, evaluator=int(evaluator))
+
+
+def _around(python: str | None, tf_version: str | None, roles: Roles | None) -> Around:
     """The interpreter that `run` would take; another version of TensorFlow is not looked for in its packages."""
     from phalanx.script.check import surroundings  # noqa: PLC0415 - not for --help
     from phalanx.script.interpreter import choose  # noqa: PLC0415 - as above
-    from phalanx.script.program import Roles  # noqa: PLC0415 - as above
     from phalanx.tfconfig.check import version  # noqa: PLC0415 - as above
 
-    roles = None if workers is None else Roles(worker=workers)
     interpreter = choose(python, environ=os.environ, cwd=Path.cwd())
     around = surroundings(interpreter, environ=os.environ, cwd=Path.cwd(), roles=roles)
     if tf_version is None:

@@ -69,6 +69,14 @@ class JobFlags:
         Literal["mwms", "ps", "estimator", "none", "auto"] | None,
         cyclopts.Parameter(help="What the script builds (auto).", group=_TRAINING, converter=choice),
     ] = None
+    keras: Annotated[
+        Literal["auto", "legacy", "off"] | None,
+        cyclopts.Parameter(
+            help="Keras 3: mended where it fails (auto), tf_keras instead (legacy), left as it is (off).",
+            group=_TRAINING,
+            converter=choice,
+        ),
+    ] = None
     checkpoint: Annotated[str | None, _flag("Folder of checkpoints, {checkpoint} in the command.", _TRAINING)] = None
     ignore_check: Annotated[
         tuple[str, ...],
@@ -95,7 +103,7 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
     `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
     follow it, and whatever else does is refused: InputError.
     """
-    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"]):
+    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"], ["advise"], ["bench"]):
         return words
     known = app[words[0]].assemble_argument_collection()
     at, job_file = 1, False

@@ -21,6 +21,8 @@ VERBS = {
         "run": "Train: start one program as a cluster on this machine and follow it to its end.",
         "chaos": "Hurt a run on purpose, and say how it took that.",
         "plan": "Show what `run` would start: cluster, tasks, addresses, interpreter, environment.",
+        "advise": "Say which strategy fits a training, what it needs and how fast it goes.",
+        "bench": "Run a script for some steps at several sizes, beside what was reckoned.",
         "preflight": "Look at everything that would stop a run, and start nothing.",
         "init": "Write a commented job.yaml for a script.",
         "schema": "Print the JSON Schema of job.yaml, for editors.",
@@ -32,6 +34,7 @@ VERBS = {
         "report": "Say how a run ended, why, and what to do next.",
         "attach": "Follow a run that goes on elsewhere.",
         "stacks": "Print where each task is: what its threads do now.",
+        "diagnose": "Say where the time of a run goes, and who makes it slow.",
         "stop": "End a run: TERM, a grace, KILL.",
     },
     "Change": {

@@ -18,6 +18,7 @@ from phalanx.cli import which
 from phalanx.errors import PlaceError
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import attempt_logs
+from phalanx.observe.progress import HEADINGS, Progress
 from phalanx.observe.standing import counted, standing
 from phalanx.observe.table import columns
 from phalanx.observe.words import COLOURS, duration, host_name, silent_for, standbys, standing_of
@@ -25,6 +26,7 @@ from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.lastwords import last_written
 from phalanx.records.reader import read_end
+from phalanx.slowevents import holding
 from phalanx.taskstate import TaskPhase, TaskState, total_steps
 
 #: Ended runs older than this are shown with --all only.
@@ -90,7 +92,8 @@ def ps(
 
     Runs that ended within a day, and below them those that go on. `lost` means that nobody leads it any more and no
     end was written: nothing of it runs. `silent` is how long ago a running task last wrote anything; `step` counts
-    to this second, from the beginning of the run (`+`: of this start).
+    to this second, from the beginning of the run (`+`: of this start); `comm` is the part of the time that passes in
+    collectives, waiting for peers included: whoever has least of it is the one that the others wait for.
 
     Examples:
       phalanx ps
@@ -160,11 +163,16 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
     from phalanx.records.report import build_report  # noqa: PLC0415 - for this form only
 
     state = counted(standing(entry), entry)
+    progress = Progress(entry.files, recent=True)
+    progress.look()
+    progress.take(task.sample for task in state.tasks.values() if task.sample is not None)
     if json:
         print(encoder.dumps(build_report(state, None, entry.files).to_json()["tasks"], indent=1))
         return 0
-    rows = [("task", "host", "state", "pid", "up", "silent", "step", "address")]
-    for task in state.tasks.values():
+    told = [progress.cells(task)[1:] for task in state.tasks.values()]
+    more = [n for n in range(len(HEADINGS) - 1) if any(cells[n] for cells in told)]
+    rows = [("task", "host", "state", "pid", "up", "silent", "step", *(HEADINGS[1:][n] for n in more), "address")]
+    for task, cells in zip(state.tasks.values(), told, strict=True):
         up = duration((task.ended or now) - task.started) if task.started else "-"
         host = host_name(state, task.host) if task.host is not None else "-"
         pid = str(task.pid) if task.pid and not task.phase.over else "-"
@@ -172,11 +180,26 @@ def _tasks(entry: Entry, now: float, *, json: bool) -> int:
         silent = silent_for(task, wrote, now)
         word = standing_of(task, wrote=wrote is not None)
         silence = "-" if silent is None else duration(silent)
-        rows.append((str(task.id), host, word, pid, up, silence, _step(task), task.address or "-"))
+        rows.append(
+            (
+                str(task.id),
+                host,
+                word,
+                pid,
+                up,
+                silence,
+                _step(task),
+                *(cells[n] or "-" for n in more),
+                task.address or "-",
+            )
+        )
     ready = f" · {standbys(*state.standbys)}" if state.standbys[0] and not state.phase.terminal else ""
-    print(f"{entry.run} {state.phase.value}{ready}")
+    print(f"{entry.run} {state.phase.value}{progress.headline(state)}{ready}")
     for line in columns(rows, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000):
         print(f"  {line}")
+    if not state.phase.terminal:
+        for slow in holding(state.slow, state.generation):
+            print(f"  slow: {slow.says}")
     return 0
 
 

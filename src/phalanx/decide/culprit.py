@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from phalanx.decide.exits import Kind, gist, kind_of, known_error, says_victim, words_for, words_of
+from phalanx.decide.exits import Kind, evidence, gist, kind_of, known_error, says_victim, words_for, words_of
 from phalanx.decide.strayed import strayed
 from phalanx.decide.unit import fallen
 from phalanx.events import CulpritNamed, RunEnded, TaskExited
@@ -62,7 +62,7 @@ def lost_now(state: RunState) -> list[HostState]:
 
 def is_own(task: TaskState) -> bool:
     """Whether it failed by itself: it could not start, was asked to leave, or its last lines blame nobody."""
-    return task.exit is None or was_preempted(task) or not says_victim(task.exit.last_lines)
+    return task.exit is None or was_preempted(task) or not says_victim(evidence(task.exit))
 
 
 def was_preempted(task: TaskState) -> bool:
@@ -113,7 +113,7 @@ def _how(task: TaskState, run: str) -> tuple[Kind, str, str]:
     """Whose failure it is, how it fell, and what to do next."""
     if task.exit is None:
         return Kind.USER, f"could not start: {task.refused}", "`phalanx plan` shows the command and the interpreter"
-    known = known_error(task.exit.last_lines)
+    known = known_error(evidence(task.exit))
     advice = f"{known.advice} ({known.source})" if known else f"phalanx logs {run} {task.id}"
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
     tail = "" if task.exit.signal is not None or was_preempted(task) else _said(task.exit)
@@ -123,9 +123,16 @@ def _how(task: TaskState, run: str) -> tuple[Kind, str, str]:
 def _said(event: TaskExited) -> str:
     """Its own words, or that it has none, and how far it had come."""
     if said := words_of(event):
-        return f": {said[:_WORDS]}"
+        at = f" ({_short(event.raised_at)})" if event.raised_at else ""
+        return f": {said[:_WORDS]}{at}"
     last = f"; last line: {event.last_output.strip()[:_WORDS]}" if event.last_output.strip() else ""
     return f", without a word of its own{last}"
+
+
+def _short(place: str) -> str:
+    """`train.py:37 in step`: the file is the one that the user has open."""
+    file, colon, rest = place.rpartition(":")
+    return f"{file.rpartition('/')[2]}{colon}{rest}"
 
 
 def _some(tasks: Sequence[TaskState]) -> str:

@@ -152,8 +152,15 @@ def telling_line(lines: Sequence[str]) -> str:
     return f"{raised} {reason}".rstrip()
 
 
+def evidence(event: TaskExited) -> tuple[str, ...]:
+    """All that tells how it failed: the exception itself, where it is known, and its last lines."""
+    return (*event.raised.splitlines(), *event.last_lines)
+
+
 def words_of(event: TaskExited) -> str:
     """What it said of its own failure; empty where stderr tells nothing, and stdout only how far it had come."""
+    if event.raised:
+        return telling_line(event.raised.splitlines())
     if event.last_output and not any(_RAISED.match(line) for line in event.last_lines):
         return ""
     return telling_line(event.last_lines)
@@ -174,7 +181,7 @@ def kind_of(event: TaskExited) -> Kind:
     """Whose failure it is, by signal, then by known text, then by code; a plain non-zero code is the program's."""
     if event.signal is not None:
         return _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[0]
-    known = known_error(event.last_lines)
+    known = known_error(evidence(event))
     if known is not None:
         return known.kind
     return _by_code(event.code or 0)[0]

@@ -58,7 +58,12 @@ def must_listen(state: RunState) -> bool:
     The script names a strategy; or a task listens where only TensorFlow does, has not done a step, and waits.
     """
     return state.must_listen or any(
-        task.address and task.listening is not None and task.first_step is None and task.stalled and task.stalled.waits
+        task.id.type not in state.outside
+        and task.address
+        and task.listening is not None
+        and task.first_step is None
+        and task.stalled
+        and task.stalled.waits
         for task in state.tasks.values()
     )
 
@@ -132,7 +137,7 @@ def _deadline(state: RunState, health: Health, running: list[TaskState], since: 
 def _blamed(state: RunState, members: list[TaskState], since: float, now: float) -> Finding:
     suspects = members
     if state.strategy == Strategy.PS.value:
-        suspects = [task for task in state.tasks.values() if task.address]
+        suspects = [task for task in state.tasks.values() if task.address and task.id.type not in state.outside]
     running = [task for task in suspects if task.phase is TaskPhase.RUNNING]
     ranks = {task.id: _rank(task, since) for task in running}
     if not any(ranks[task.id] == _WAITS for task in running):

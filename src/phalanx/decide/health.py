@@ -83,7 +83,8 @@ def _silent(state: RunState, task: TaskState, health: Health, now: float) -> Fin
     limit = _silence(health)
     if task.quiet is None or limit <= 0:
         return None
-    shown = task.listening is not None or task.first_step is not None
+    # A program outside the cluster may sleep until somebody asks it, whether it listens or not.
+    shown = task.id.type not in state.outside and (task.listening is not None or task.first_step is not None)
     if not shown and (health.silence is None or (task.address and must_listen(state))):
         return None  # a program that we know nothing of, or one for which `start` counts
     deadline = task.quiet + limit

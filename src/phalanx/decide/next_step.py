@@ -11,24 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from phalanx import events as ev
 from phalanx.decide import preflight
-from phalanx.decide.culprit import lost_now, name_culprit, never_listened, nobody_to_blame
+from phalanx.decide.culprit import lost_now, name_culprit, nobody_to_blame
 from phalanx.decide.elastic import can_start, living_hosts, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
-from phalanx.decide.hang import AHEAD, Dump, Finding, early, must_listen, stacks_before, start_deadline
+from phalanx.decide.hang import Dump, early
 from phalanx.decide.health import stacks_first, unhealthy
+from phalanx.decide.listening import Remark, deserted, not_listening
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
-from phalanx.plan.policies import Health, Policies
+from phalanx.plan.policies import Policies
 from phalanx.spans import span
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
-
-#: How the note begins that a script which may do without a server has not opened one.
-_NOT_LISTENING = "not listening"
 
 #: How the note begins that a host has come, and is not taken up at once.
 _GROWS = "the run grows in "
@@ -152,7 +150,7 @@ def _first_failure(state: RunState, policies: Policies, now: float) -> tuple[Act
             tasks=alone,
         )
         return (Say(event=order),)
-    if only_looks_on(unit) and culprit.task is not None:
+    if only_looks_on(state, unit) and culprit.task is not None:
         why = f"{culprit.cause}; {verdict.why or 'no restart is left'}; the training goes on without it"
         return (Say(event=ev.TaskGivenUp(time=now, generation=state.generation, task=culprit.task, why=why)),)
     if others := _not_told(state):
@@ -231,12 +229,13 @@ def _finishing(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now
 
 def _in_their_windows(state: RunState, won: ev.LeaderSucceeded, policies: Policies, now: float) -> tuple[Action, ...]:
     """Whoever has had its time is ended, and the records say why; empty once nobody is waited for."""
-    windows = {t.id: won.time + _window(state, won, policies, t) for t in _living(state) if t.stop_ordered is None}
+    left = [t for t in _living(state) if t.stop_ordered is None and not _is_needed(state, t, now)]
+    windows = {t.id: won.time + _window(state, won, policies, t) for t in left}
     if state.stop is not None:
         windows = dict.fromkeys(windows, now)
     if due := tuple(task for task, at in windows.items() if at <= now):
         stop = Stop(tasks=due, grace=policies.grace.stop, reason="the job has succeeded")
-        return (*_overdue(state, won, due, now), stop)
+        return (*_overdue(state, won, [task for task in due if windows[task] > won.time], now), stop)
     told = won.time + _PATIENCE
     if said := _waited_for(state, windows, now) if now >= told else None:
         return (said,)
@@ -244,6 +243,14 @@ def _in_their_windows(state: RunState, won: ev.LeaderSucceeded, policies: Polici
     if windows and now < told:
         wakes.append(told)
     return (Wake(at=min(wakes)),) if wakes else ()
+
+
+def _is_needed(state: RunState, task: TaskState, now: float) -> bool:
+    """Whether it may still serve somebody who trains: a data service goes after the last of them."""
+    if task.id.type not in state.outside or state.stop is not None or state.strategy == Strategy.PS.value:
+        return False
+    trains = [other for other in _living(state) if other.id.type in TRAINING_TYPES]
+    return any(t.stop_ordered is None or t.stop_ordered + t.stop_grace + SETTLE > now for t in trains)
 
 
 def _window(state: RunState, won: ev.LeaderSucceeded, policies: Policies, task: TaskState) -> float:
@@ -266,10 +273,9 @@ def _waited_for(state: RunState, windows: Mapping[TaskId, float], now: float) ->
     return Say(event=ev.Noted(time=now, message=f"{_WAITS}{names}: {_still(state, windows)}"))
 
 
-def _overdue(state: RunState, won: ev.LeaderSucceeded, due: Sequence[TaskId], now: float) -> tuple[Action, ...]:
+def _overdue(state: RunState, won: ev.LeaderSucceeded, late: Sequence[TaskId], now: float) -> tuple[Action, ...]:
     """Why tasks are ended that had their time after the success; nothing of those that never end by themselves."""
-    late = [task for task in due if now > won.time] if state.stop is None else []
-    if not late:
+    if not late or state.stop is not None:
         return ()
     words = (
         f"{', '.join(map(str, late))} ended by phalanx {now - won.time:.0f} s after the success: {_still(state, late)}"
@@ -302,13 +308,14 @@ def _looked(state: RunState, policies: Policies, now: float) -> tuple[Action, ..
 
 def _running(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
     """Who is stuck, and who has not come to listen."""
-    found = _ask(unhealthy(state, policies.health, now)) + _ask(early(state, policies.health, now))
+    looks = (unhealthy(state, policies.health, now), early(state, policies.health, now), deserted(state, now))
+    found = tuple(action for look in looks for action in _ask(look))
     return (
         found if any(not isinstance(action, Wake) for action in found) else (*found, *_starting(state, policies, now))
     )
 
 
-def _ask(finding: Finding | ev.Noted) -> tuple[Action, ...]:
+def _ask(finding: Remark) -> tuple[Action, ...]:
     """What a look at the health comes to."""
     match finding:
         case ev.CulpritNamed() | ev.Noted():
@@ -333,7 +340,7 @@ def _starting(state: RunState, policies: Policies, now: float) -> tuple[Action, 
         Wake(at=t.due) for t in _living(state) if t.due is not None and t.started is None and t.due > now
     )
     waits += grows
-    return (*waits, *_not_listening(state, policies, now))
+    return (*waits, *_ask(not_listening(state, policies.health, now)))
 
 
 def _grows(state: RunState, policies: Policies, due: float, now: float) -> tuple[Action, ...]:
@@ -343,34 +350,6 @@ def _grows(state: RunState, policies: Policies, due: float, now: float) -> tuple
         return (Wake(at=due),)
     note = ev.Noted(time=now, message=f"{_GROWS}{due - now:.0f} s: {living_hosts(state)} hosts are there, and {rest}")
     return (Say(event=note), Wake(at=due))
-
-
-def _not_listening(state: RunState, policies: Policies, now: float) -> tuple[Action, ...]:
-    """Who does not listen by the deadline: blamed where the others need it, else noted once."""
-    silent = [t for t in _living(state) if t.address and t.listening is None]
-    if not silent:
-        return ()
-    sure = must_listen(state)
-    if not sure and state.has_noted(_NOT_LISTENING):
-        return ()
-    return _ask(_not_come(state, silent, policies.health, now, sure=sure))
-
-
-def _not_come(
-    state: RunState, silent: list[TaskState], health: Health, now: float, *, sure: bool
-) -> Finding | ev.Noted:
-    """What the start deadline comes to for tasks that do not listen. `sure`: the others need them."""
-    deadlines = {t.id: start_deadline(state, health, (t,)) for t in silent}
-    first = min(deadlines.values())
-    if sure and (look := stacks_before(state, first, now, since=first - AHEAD)) is not None:
-        return look
-    late = [t for t in silent if deadlines[t.id] <= now]
-    if not late:
-        return first
-    if sure:
-        return never_listened(state, late, health.start, now)
-    names = ", ".join(f"{t.id} ({t.address})" for t in late)
-    return ev.Noted(time=now, message=f"{_NOT_LISTENING} {span(health.start)} after the start: {names}")
 
 
 def _all_ended_well(now: float) -> tuple[Action, ...]:

@@ -6,9 +6,9 @@ import dataclasses
 import re
 import zlib
 
-from phalanx.decide.exits import Kind, gist, says_victim, words_of
+from phalanx.decide.exits import Kind, evidence, gist, says_victim, words_of
 from phalanx.decide.together import answered
-from phalanx.decide.unit import failing_unit, only_looks_on
+from phalanx.decide.unit import failing_unit, purse
 from phalanx.events import TaskExited
 from phalanx.plan.policies import Restart
 from phalanx.spans import span
@@ -68,10 +68,10 @@ def judge(state: RunState, restart: Restart, now: float) -> Verdict:  # noqa: PL
         return _preempted(state, now)
     if why := _seen_before(state):
         return Verdict(again=False, why=why)
-    aside = only_looks_on(failing_unit(state))
-    since = max(now - restart.within, 0.0 if aside else state.progress or 0.0)
+    payer = purse(state, failing_unit(state))
+    since = max(now - restart.within, 0.0 if payer else state.progress or 0.0)
     alike = [p for p in state.past if p.restart.counted and _kind(p) == culprit.kind and p.ended > since]
-    spent = [p for p in alike if only_looks_on(frozenset(p.restart.tasks)) is aside]  # neither pays for the other
+    spent = [p for p in alike if purse(state, frozenset(p.restart.tasks)) == payer]  # none pays for another
     if len(spent) >= restart.max:
         times = "once" if len(spent) == 1 else f"{len(spent)} times"
         return Verdict(again=False, why=f"its budget is spent: restarted {times} within {span(restart.within)}")
@@ -162,7 +162,7 @@ def _as_before(past: PastFailure, task: TaskState, exit_: TaskExited) -> str:
 
 
 def _at_once(task: TaskState, words: str) -> bool:
-    if task.exit is None or task.started is None or says_victim(task.exit.last_lines):
+    if task.exit is None or task.started is None or says_victim(evidence(task.exit)):
         return False
     same = gist(words_of(task.exit)) == gist(words)
     return same and task.exit.time - task.started <= _FIRST_SECONDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phalanx.decide.culprit import is_own
-from phalanx.decide.unit import failing_unit, fallen, only_looks_on
+from phalanx.decide.unit import failing_unit, fallen, purse
 from phalanx.names import TaskId
 from phalanx.states import PastFailure, RunState
 from phalanx.taskstate import TaskPhase, TaskState
@@ -19,13 +19,13 @@ def answered(state: RunState) -> PastFailure | None:
 
     Only tasks that ran through that failure and have not been started again since, so that each is part of it once;
     and only what began to fall by the time of that restart's order, or soon after. The same kind of failure, or any
-    that blames a peer. Who only looks on has a budget of its own, and no part in what befalls the training.
+    that blames a peer. Who does not train has a budget of its own, and no part in what befalls the training.
     """
     culprit, blamed = state.culprit, state.blamed
     if culprit is None or blamed is None:
         return None
     down = {task.id: task for task in fallen(state) if task.phase is TaskPhase.FAILED} | {blamed.id: blamed}
-    aside, kind, renewed = only_looks_on(failing_unit(state)), culprit.kind, set[TaskId]()
+    payer, kind, renewed = purse(state, failing_unit(state)), culprit.kind, set[TaskId]()
     for past in reversed(state.past):
         if past.number != state.generation or past.culprit is None:
             return None
@@ -33,7 +33,7 @@ def answered(state: RunState) -> PastFailure | None:
         if renewed & down.keys():
             return None
         same = past.culprit.kind == kind or not is_own(blamed)
-        if past.restart.along or not same or only_looks_on(frozenset(past.restart.tasks)) is not aside:
+        if past.restart.along or not same or purse(state, frozenset(past.restart.tasks)) != payer:
             continue
         began = max(_began(task, culprit.sign, past.ended) for task in down.values())
         return past if began <= past.ended + TOGETHER else None

@@ -10,6 +10,9 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: Only looks on: it reads checkpoints, and nobody waits for it.
 _ONLOOKER = "evaluator"
 
+#: What a role outside the cluster means to the others, by `plan.outline.Failure`.
+_ALONE, _IGNORE = "alone", "ignore"
+
 
 def fallen(state: RunState) -> list[TaskState]:
     """The tasks that have failed and have not been given up."""
@@ -20,9 +23,10 @@ def fallen(state: RunState) -> list[TaskState]:
 def failing_unit(state: RunState) -> frozenset[TaskId]:
     """Every task that cannot go on, now that some have failed or are to blame.
 
-    An evaluator falls alone. Under ParameterServerStrategy a worker does, and so does the chief, whose workers and
-    servers wait for the next one; a lost ps takes the chief with it, which holds the variables' handles. Everything
-    else takes everybody: MultiWorkerMirroredStrategy is one unit (R75), and a lost host has no address to return to.
+    An evaluator falls alone, and so does a role outside the cluster unless it says otherwise. Under
+    ParameterServerStrategy a worker does, and so does the chief, whose workers and servers wait for the next one; a
+    lost ps takes the chief with it, which holds the variables' handles. Everything else takes everybody:
+    MultiWorkerMirroredStrategy is one unit (R75), and a lost host has no address to return to.
     """
     everybody = frozenset(state.tasks)
     culprit = state.culprit
@@ -42,14 +46,23 @@ def failing_unit(state: RunState) -> frozenset[TaskId]:
     return frozenset(unit)
 
 
-def only_looks_on(unit: frozenset[TaskId]) -> bool:
+def only_looks_on(state: RunState, unit: frozenset[TaskId]) -> bool:
     """Whether the training does not miss these tasks."""
-    return bool(unit) and all(task.type == _ONLOOKER for task in unit)
+    return bool(unit) and all(task.type == _ONLOOKER or state.outside.get(task.type) == _IGNORE for task in unit)
+
+
+def purse(state: RunState, unit: frozenset[TaskId]) -> frozenset[str]:
+    """Who pays for a restart of these tasks: their own types where none of them trains, else the group, which is empty.
+
+    A data service that falls again and again leaves the training its restarts, and the other way round.
+    """
+    types = frozenset(task.type for task in unit)
+    return types if all(kind == _ONLOOKER or kind in state.outside for kind in types) else frozenset()
 
 
 def _with(task: TaskId, state: RunState) -> set[TaskId] | None:
     """The task and those it takes down; None: everybody."""
-    if task.type == _ONLOOKER:
+    if task.type == _ONLOOKER or state.outside.get(task.type) in (_ALONE, _IGNORE):
         return {task}
     if state.strategy != Strategy.PS.value:
         return None

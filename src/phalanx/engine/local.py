@@ -20,9 +20,10 @@ from phalanx.engine import bundle
 from phalanx.engine.base import Submission
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
+from phalanx.plan.lent import names_addresses
+from phalanx.plan.outline import Outline
 from phalanx.plan.plan import PlannedTask
-from phalanx.plan.preview import preview_hosts
-from phalanx.plan.size import at_its_largest, elastic_of
+from phalanx.plan.preview import held_ports, preview_hosts, room_anywhere
 from phalanx.plan.wire import to_wire
 from phalanx.process import children, process
 
@@ -56,7 +57,7 @@ class LocalEngine:
             folder = str(submission.folder)
             hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=folder, machine=machine)
             preview = bind(outline, hosts, run=submission.run, generation=1)
-            largest = preview_hosts(at_its_largest(outline), address=_LOOPBACK)
+            serving = held_ports(outline)
             words: list[int] = []
             run = LocalRun(lead=lead, folder=submission.folder, agents=agents, words=words)
             try:
@@ -72,7 +73,7 @@ class LocalEngine:
                             name=hosts[host].name,
                             part=(host, outline.hosts),
                             tasks=[task for task in preview.tasks if task.host == host],
-                            serving=len(largest[host].ports),
+                            serving=serving[host],
                             lead=lead,
                             listener=carried,
                             words=write,
@@ -85,8 +86,6 @@ class LocalEngine:
 
     def join(self, submission: Submission, *, host: int, lead: str) -> subprocess.Popen[bytes]:
         """One more agent for a run that goes on. It leaves when the run has ended. Raises PlaceError."""
-        elastic = elastic_of(submission.outline)
-        room = elastic.room(elastic.most) if elastic else len(submission.outline.tasks())
         return _start_agent(
             self._home,
             submission,
@@ -94,7 +93,7 @@ class LocalEngine:
             name=f"{_machine()}-{host}",
             part=(0, 1),
             tasks=[],
-            serving=room,
+            serving=room_anywhere(submission.outline),
             lead=lead,
             listener=None,
         )
@@ -243,7 +242,7 @@ def _start_agent(
         "ports": submission.outline.ports,
         "serving": serving,
         "boot": str(home / "phalanx" / "runtime" / "boot") if submission.outline.runtime else "",
-        "standby": [_standby(task) for task in tasks] if submission.outline.runtime else [],
+        "standby": [_standby(task) for task in tasks if _may_wait(submission.outline, task)],
         # What standbys of the generations after the first are started with, and how many there may be.
         "standbys": submission.outline.policies.restart.standby_limit if submission.outline.runtime else 0,
         "imports": {kind: list(imports) for kind, imports in submission.imports.items()},
@@ -280,6 +279,11 @@ def _start_agent(
             os.close(words)
     _tell(agent, config, attached=attached)
     return agent
+
+
+def _may_wait(outline: Outline, task: PlannedTask) -> bool:
+    """Whether its command is known before the ports are."""
+    return outline.runtime and not names_addresses(outline.roles, outline.role(task.id.type))
 
 
 def _standby(task: PlannedTask) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from phalanx.decide.preflight import ROWS
-from phalanx.job import command
+from phalanx.job import command, outside
 from phalanx.job.complaint import Loc
-from phalanx.job.model import Job, Role
+from phalanx.job.model import Job
 from phalanx.job.nearest import nearest
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
 from phalanx.redact import redact
@@ -71,14 +71,6 @@ CHECKS = (*(row.id for row in ROWS), *(rule.id for rule in RULES))
 
 #: Written by phalanx itself; a job that sets them would lie to its tasks.
 _OURS = re.compile(r"TF_CONFIG\Z|TF_GRPC_REUSE_PORT\Z|PHALANX_")
-_OTHER_NAMES = {
-    "master": "chief",
-    "coordinator": "chief",
-    "ps_hosts": "ps",
-    "worker_hosts": "worker",
-    "parameter_server": "ps",
-    "eval": "evaluator",
-}
 _POINTER = re.compile(r"(?:/|\./|~/)\S*\Z")
 
 
@@ -96,12 +88,11 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
     """What TensorFlow would refuse, or worse, hang on."""
     for name, role in job.roles.items():
         loc = ("roles", name)
-        if name not in KNOWN_TYPES:
-            yield from _extra_role(job, loc, role)
-        elif role.in_cluster is False:
+        if name in KNOWN_TYPES and role.in_cluster is False:
             yield (*loc, "in_cluster"), f"a {name} that TF_CONFIG does not name would train alone; leave in_cluster out"
         if name in ("chief", "evaluator") and role.count > 1:
             yield (*loc, "count"), f"TensorFlow takes at most one {name}, not {role.count}"
+    yield from outside.mistakes(job, has_ps=bool(count_of(job, "ps")))
     yield from _elastic(job)
     yield from _who_trains(job)
     yield from _environment(job)
@@ -169,24 +160,6 @@ def _engine(engine: str) -> str:
     return f"no engine {engine!r}; " + (f"did you mean {near}?" if near else f"known are {', '.join(ENGINES)}")
 
 
-def _extra_role(job: Job, loc: Loc, role: Role) -> Iterator[tuple[Loc, str]]:
-    name = str(loc[-1])
-    meant = _OTHER_NAMES.get(name) or nearest(name.removesuffix("s"), KNOWN_TYPES)
-    if meant:
-        yield (
-            loc,
-            f"`{name}` is no task type of TensorFlow; did you mean `{meant}`? (name a role of your own unlike it)",
-        )
-        return
-    if role.command is None:
-        yield (
-            loc,
-            f"`{name}` needs a command of its own: TensorFlow knows no such type, so the job's would train alone",
-        )
-    if role.in_cluster and job.strategy in ("auto", "mwms", "ps"):
-        yield (*loc, "in_cluster"), f"TensorFlow refuses a cluster with a task type `{name}`; leave in_cluster out"
-
-
 def _elastic(job: Job) -> Iterator[tuple[Loc, str]]:
     """A range of workers: TensorFlow has one strategy that resumes in another size."""
     for name, role in job.roles.items():
@@ -251,7 +224,7 @@ def _commands(job: Job) -> Iterator[tuple[Loc, str]]:
         if used := command.placeholders([job.checkpoint]):
             yield ("checkpoint",), f"{{{min(used)}}} is filled in in commands only; name one folder for every run"
         return
-    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
+    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command), (("outputs",), job.outputs)]
     commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
     for loc, words in commands:
         for number, word in enumerate(words):

@@ -8,7 +8,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from phalanx.job.fields import SERVER
 from phalanx.job.nearest import nearest_file
+from phalanx.plan import own
 from phalanx.plan.bind import PLACEHOLDERS
 
 #: Python's own flags that take the next word: `-W error`, `-X dev`.
@@ -20,11 +22,13 @@ _PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 def wants_interpreter(argv: Sequence[str]) -> bool:
     """Whether phalanx chooses its Python: `train.py …` and a bare `python …`; anything else runs as written."""
-    return argv[0] in _BARE or argv[0].endswith(".py")
+    return argv[0] in _BARE or argv[0].endswith(".py") or list(argv) == SERVER
 
 
 def with_interpreter(argv: Sequence[str], python: str) -> tuple[str, ...]:
     """`train.py a` → `python train.py a`; `python -u train.py` → the same under the chosen one; else as written."""
+    if list(argv) == SERVER:
+        return (python, own.SERVER)
     if argv[0].endswith(".py"):
         return (python, *argv)
     return (python, *argv[1:]) if argv[0] in _BARE else tuple(argv)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from phalanx.agent import facts
 from phalanx.errors import InputError
-from phalanx.job import advise, command
+from phalanx.job import advise, command, keras
 from phalanx.job.complaint import Complaint, JobFileError, Loc
 from phalanx.job.dump import to_yaml
 from phalanx.job.flags import SUFFIXES, Flags, apply, named
@@ -68,6 +68,8 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
         machine=socket.gethostname().partition(".")[0] or "localhost",
         has=facts.this_machine(environ),
     )
+    if refused := keras.mistake(job, outline.interpreter, environ=environ, cwd=here):
+        raise JobFileError([origin.complaint(("keras",), refused)])
     named_by_script = _strategy_of_script(job, outline)
     outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))
     notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]

@@ -31,6 +31,7 @@ class Flags:
     strategy: str | None = None
     name: str | None = None
     python: str | None = None
+    keras: str | None = None
     checkpoint: str | None = None
     #: `A-B`.
     ports: str | None = None
@@ -67,6 +68,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "strategy": ("strategy",),
     "name": ("name",),
     "python": ("python",),
+    "keras": ("keras",),
     "checkpoint": ("checkpoint",),
     "ports": ("ports",),
     "hosts": ("hosts",),

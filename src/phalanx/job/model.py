@@ -10,71 +10,32 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     WithJsonSchema,
+    field_serializer,
     field_validator,
     model_validator,
 )
 
-from phalanx.job import units
-
-_DURATION_SCHEMA = {
-    "anyOf": [
-        {"type": "number", "minimum": 0, "maximum": units.LONGEST},
-        {"type": "string", "pattern": units.DURATION_PATTERN},
-    ]
-}
-_SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": units.SIZE_PATTERN}]}
-_SWITCH_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]}
+from phalanx.job.fields import (
+    ROLE_COMMAND_SCHEMA,
+    SERVER,
+    Duration,
+    RoleName,
+    Size,
+    SomeTime,
+    Switch,
+    Text,
+    VariableName,
+    Word,
+    command_words,
+    role_command_words,
+)
 
 _PORTS = re.compile(r"(\d{1,5})\s*-\s*(\d{1,5})\Z", re.ASCII)
 _LOWEST_PORT, _HIGHEST_PORT = 1024, 65535
-
-
-def _switch(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value in ("on", "off"):  # YAML 1.2 reads them as text
-        return value == "on"
-    message = f"{value!r} is neither on nor off"
-    raise ValueError(message)
-
-
-def _passable(value: str) -> str:
-    if "\0" in value:
-        message = "a zero byte cannot be passed to a program"
-        raise ValueError(message)
-    return value
-
-
-def _command(value: object) -> object:
-    """A command is a list; the sentence a shell would split is shown as one, since guessing at quotes goes wrong."""
-    if not isinstance(value, str):
-        return value
-    import json  # noqa: PLC0415 - for a mistake only
-    import shlex  # noqa: PLC0415 - as above
-
-    try:
-        words = shlex.split(value)
-    except ValueError:
-        words = value.split()
-    message = f"write the command as a list: {json.dumps(words, ensure_ascii=False)}"
-    raise ValueError(message)
-
-
-Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
-SomeTime = Annotated[float, BeforeValidator(units.some_seconds), WithJsonSchema(_DURATION_SCHEMA)]
-Size = Annotated[int, BeforeValidator(units.size), WithJsonSchema(_SIZE_SCHEMA)]
-Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
-Word = Annotated[str, AfterValidator(_passable)]
-Text = Annotated[str, StringConstraints(min_length=1)]
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]
 
 
 class _Part(BaseModel):
@@ -121,8 +82,11 @@ class Role(_Part):
     per_host: int | None = Field(
         default=None, ge=1, description="At most this many on one host. Default: spread evenly over the hosts."
     )
-    command: list[Word] | None = Field(
-        default=None, min_length=1, description="What this role runs instead. Default: the job's command."
+    command: Annotated[list[Word], WithJsonSchema(ROLE_COMMAND_SCHEMA)] | None = Field(
+        default=None,
+        min_length=1,
+        description="What this role runs instead; `server`, for the worker and ps of ParameterServerStrategy: "
+        "tf.distribute.Server, with no script. Default: the job's command.",
     )
     env: dict[VariableName, Word] = Field(
         default_factory=dict,
@@ -133,8 +97,24 @@ class Role(_Part):
         description="Whether TF_CONFIG names it. Default: yes for chief, worker, ps and evaluator; no for other roles, "
         "since TensorFlow refuses task types it does not know.",
     )
+    port: Switch = Field(
+        default=False,
+        description="on or off, for a role of your own: each task gets an address, held until it listens there; "
+        "{port} and {address} are its own, {NAME OF THE ROLE} those of all its tasks with commas between, in every "
+        "command and env of the job; PHALANX_ADDRESSES tells them too. Default off.",
+    )
+    failure: Literal["alone", "group", "ignore"] = Field(
+        default="alone",
+        description="For a role of your own, what it means that one of its tasks has failed. alone: it starts again at "
+        "its address, and the job fails once no restart is left; group: everybody starts again; ignore: it starts "
+        "again, and the job goes on without it once no restart is left. Default alone.",
+    )
 
-    _list = field_validator("command", mode="before")(_command)
+    _list = field_validator("command", mode="before")(role_command_words)
+
+    @field_serializer("command")
+    def _as_written(self, words: list[str] | None) -> list[str] | str | None:
+        return "server" if words == SERVER else words
 
 
 class Restart(_Part):
@@ -178,6 +158,11 @@ class Health(_Part):
         description="Without a step for this long, while others wait, a task hangs, in seconds or as 10m; 0: never. At "
         "least ten times the longest gap between two steps before; tracing, validation and saving do not count. "
         "Default 10m.",
+    )
+    heartbeat: Duration = Field(
+        default=5.0,
+        description="How long TensorFlow's own heartbeats may stay away before MultiWorkerMirroredStrategy gives a "
+        "peer up, in seconds or as 5s; 0 leaves its ten seconds. Default 5s.",
     )
     finish: Duration = Field(
         default=600.0,
@@ -358,6 +343,12 @@ class Job(_Part):
         description="The interpreter for Python scripts. Default: the first with TensorFlow of $VIRTUAL_ENV, python, "
         "python3 on PATH, phalanx's own.",
     )
+    keras: Literal["auto", "legacy", "off"] = Field(
+        default="auto",
+        description="auto, legacy or off: what makes Keras 3's fit work with several workers. Default auto: it is "
+        "mended in memory where it fails; legacy trains with tf_keras (TF_USE_LEGACY_KERAS=1); off leaves Keras as it "
+        "is.",
+    )
     runtime: Switch = Field(
         default=True,
         description="on or off: whether phalanx may start the interpreter early and ride inside it. Default on; off "
@@ -369,11 +360,12 @@ class Job(_Part):
     )
     outputs: list[Text] = Field(
         default_factory=list,
-        description="Files the job should leave behind; the report says which exist. Default: none.",
+        description="Files the job should leave behind, also * and **, {checkpoint} and its like; the report says "
+        "which are there, as the leader's host sees them at the end. Default: none.",
     )
     on: On = Field(default_factory=On, description="Settings per engine; only the one in use is read.")
 
-    _list = field_validator("command", mode="before")(_command)
+    _list = field_validator("command", mode="before")(command_words)
 
     @field_validator("ports")
     @classmethod

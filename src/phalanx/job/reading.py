@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from phalanx.errors import InputError
-from phalanx.job import command
+from phalanx.job import command, keras
 from phalanx.job.model import Job
+from phalanx.names import KNOWN_TYPES
 from phalanx.plan.outline import Outline, Role, Strategy
-from phalanx.script.check import check, surroundings, without
+from phalanx.script.check import OF_HOSTS, check, surroundings, without
 from phalanx.script.program import Roles
 from phalanx.tfconfig.finding import Finding, Severity
 from phalanx.tfconfig.quote import printable
@@ -56,12 +57,13 @@ def read_scripts(job: Job, outline: Outline, environ: Mapping[str, str]) -> list
             cwd=Path(outline.cwd),
             roles=_counts(outline, roles),
             arguments=words[at + 1 :],
+            mends=all(keras.mends(outline, role.command, env) for role in roles),
         )
         try:
             told = check(Path(outline.cwd) / words[at], around, shown=words[at])
         except OSError:
             continue
-        told = without(told, job.preflight.ignore)
+        told = without(told, {*job.preflight.ignore, *OF_HOSTS})
         if errors := [finding for finding in told if finding.severity is Severity.ERROR]:
             raise ScriptError(errors, words[at])
         found += told
@@ -81,7 +83,7 @@ def _counts(outline: Outline, roles: list[Role]) -> Roles:
     """How many tasks run it as one cluster; tasks that get no TF_CONFIG are each alone."""
     if outline.strategy is Strategy.NONE or (outline.is_alone() and not outline.force_tf_config):
         return Roles(worker=1)
-    counts = {role.type: role.count for role in roles if role.type in Roles.__dataclass_fields__}
+    counts = {role.type: role.count for role in roles if role.type in KNOWN_TYPES}
     # Who else is in the cluster matters, whatever it runs.
     counts |= {role.type: role.count for role in outline.roles if role.type in ("chief", "ps")}
-    return Roles(**counts)
+    return Roles(**counts, serves=any(role.type in ("worker", "ps") for role in roles))

@@ -7,18 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 from phalanx.errors import InputError, PlaceError
-from phalanx.job import command
+from phalanx.job import command, keras
 from phalanx.job.advise import count_of
 from phalanx.job.model import Job, port_range
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
-from phalanx.plan.bind import serves
 from phalanx.plan.gpus import GROWTH, gpu_shares
 from phalanx.plan.host import Host
-from phalanx.plan.outline import Interpreter, Outline, Role, Secret, Sharing, Strategy
+from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Sharing, Strategy
 from phalanx.plan.placement import place
 from phalanx.plan.policies import Grace, Health, Policies, Preflight, Restart
-from phalanx.plan.preview import preview_hosts
-from phalanx.plan.size import at_its_largest
+from phalanx.plan.preview import held_ports, preview_hosts
 from phalanx.plan.threads import QUEUES, THREADS
 
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
@@ -56,6 +54,7 @@ def resolve(
         ports=port_range(job.ports) if job.ports else None,
         network=job.network,
         runtime=job.runtime,
+        keras=keras.meant(job),
         force_tf_config=job.force_tf_config,
         no_proxy=_no_proxy([environ, *(role.env for role in roles)]),
         secrets=tuple(
@@ -113,7 +112,7 @@ def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tup
                 type=kind,
                 count=count,
                 command=command.with_interpreter(words, interpreter.path) if interpreter else tuple(words),
-                env={**job.env, **(said.env if said else {})},
+                env={**keras.variables(job), **job.env, **(said.env if said else {})},
                 min=said.min if said else None,
                 max=said.max if said else None,
                 per_host=said.per_host if said else None,
@@ -121,6 +120,8 @@ def _roles(job: Job, strategy: Strategy, interpreter: Interpreter | None) -> tup
                 gpus=gpus[kind],
                 memory=said.memory if said else None,
                 in_cluster=kind in KNOWN_TYPES or bool(said and said.in_cluster),
+                port=bool(said and said.port),
+                failure=Failure(said.failure) if said else Failure.ALONE,
             ),
         )
     return tuple(made)
@@ -150,6 +151,7 @@ def _policies(job: Job) -> Policies:
             silence=job.health.silence,
             hang=job.health.hang,
             finish=job.health.finish,
+            heartbeat=job.health.heartbeat,
             evaluator=job.health.evaluator,
         ),
         grace=Grace(stop=job.grace.stop, failure=job.grace.failure),
@@ -170,11 +172,17 @@ def _sharing(job: Job, environ: Mapping[str, str]) -> Sharing:
     )
 
 
+def _ports(outline: Outline) -> int:
+    """All that are held at once; 0 where the hosts do not suffice, which is told by itself."""
+    try:
+        return _GENERATIONS * sum(held_ports(outline))
+    except PlaceError:
+        return 0
+
+
 def _check_room(outline: Outline, machine: str, has: Host | None) -> None:
     """The lead would find out when all hosts have joined; the numbers are known now."""
-    most = at_its_largest(outline)
-    wanted = _GENERATIONS * sum(role.count for role in most.roles if serves(most, role))
-    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < wanted:
+    if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < (wanted := _ports(outline)):
         low, high = outline.ports
         raise InputError(
             f"the ports {low}-{high} are {room}, and this job needs {wanted}: one a task now, and one a task for the "

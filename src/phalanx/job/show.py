@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from phalanx.job import keras
 from phalanx.job.advise import looks_secret
 from phalanx.job.declare import Declared
 from phalanx.job.units import in_words
 from phalanx.plan.cpulist import text_of
+from phalanx.plan.lent import VARIABLE
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.plan.size import elastic_of
@@ -43,6 +46,7 @@ def as_json(declared: Declared, bound: Plan) -> dict[str, Any]:
         "strategy_declared": outline.strategy_declared,
         "cwd": outline.cwd,
         "interpreter": to_wire(outline.interpreter),
+        "keras": outline.keras,
         "ports": "examples",
         "hosts": to_wire(bound.hosts),
         "cluster": to_wire(bound.cluster),
@@ -100,21 +104,26 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     else:
         yield "cluster", "none: no task gets a TF_CONFIG"
     yield "hosts", ", ".join(host.name for host in bound.hosts) + " (this machine)"
-    if said := _cores(outline, bound):
-        yield "cores", said
+    if sharing := _cores(outline, bound):
+        yield "cores", sharing
     ports = f"of {outline.ports[0]}-{outline.ports[1]}" if outline.ports else "of phalanx's own pool"
     yield "ports", f"{ports}, held at start"
     firsts = {role.command: next(task for task in bound.tasks if task.id.type == role.type) for role in outline.roles}
     for words, first in firsts.items():
         roles = ", ".join(role.type for role in outline.roles if role.command == words)
-        yield "command", shlex.join(first.argv) + (f"   ({roles})" if len(firsts) > 1 else "")
+        yield (
+            "command",
+            shlex.join(_word(word, first, bound) for word in first.argv) + (f"   ({roles})" if len(firsts) > 1 else ""),
+        )
     yield "folder", f"{outline.cwd} (commands start and relative paths begin here)"
     if (found := outline.interpreter) is not None:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow found"
-        keras = f", Keras {found.keras}" if found.keras else ""
-        yield "interpreter", f"{found.path}: Python {found.version}, {has}{keras} (by {found.chosen_by})"
+        also = f", Keras {found.keras}" if found.keras else ""
+        yield "interpreter", f"{found.path}: Python {found.version}, {has}{also} (by {found.chosen_by})"
     else:
         yield "interpreter", "none: the command runs as written"
+    if said := keras.in_words(outline):
+        yield "keras", said
     if outline.checkpoint:
         yield "checkpoint", outline.checkpoint
     health, grace = outline.policies.health, outline.policies.grace
@@ -199,13 +208,24 @@ def _environment(outline: Outline, bound: Plan, task: PlannedTask) -> dict[str, 
 
 def _without_ports(env: dict[str, str], bound: Plan) -> dict[str, str]:
     """The ports of a preview are examples; a reader would take them for real."""
-    text = env.get("TF_CONFIG")
-    if text is None:
-        return env
+    for name in ("TF_CONFIG", VARIABLE):
+        if name in env:
+            env = env | {name: _hidden(env[name], bound)}
+    return env
+
+
+def _hidden(text: str, bound: Plan) -> str:
     for task in bound.tasks:
-        if task.address:
-            text = text.replace(f'"{task.address}"', f'"{task.address.rpartition(":")[0]}:<port>"')
-    return env | {"TF_CONFIG": text}
+        if task.address and task.address in text:
+            text = re.sub(re.escape(task.address) + r"(?!\d)", f"{task.address.rpartition(':')[0]}:<port>", text)
+    return text
+
+
+def _word(word: str, task: PlannedTask, bound: Plan) -> str:
+    """A word of a command without the ports of the preview."""
+    if VARIABLE not in task.env:
+        return word
+    return "<port>" if word == str(task.port) else _hidden(word, bound)
 
 
 def note_line(note: Finding) -> str:

@@ -19,7 +19,7 @@ from phalanx.events import event_to_json
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.lead import Lead
 from phalanx.lead.steps import steps_now
-from phalanx.plan.wire import WireError
+from phalanx.plan.wire import WireError, to_wire
 from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
 from phalanx.protocol.messages import Copy, Join, Poll, Report, decode, encode
 from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, sign_answer
@@ -50,6 +50,7 @@ class App:
                 Route("/v1/records", self._agent(self._records), methods=["POST"]),
                 Route("/v1/run", self._person(self._run), methods=["GET"]),
                 Route("/v1/steps", self._person(self._steps), methods=["GET"]),
+                Route("/v1/slow", self._person(self._slow), methods=["GET"]),
                 Route("/v1/stop", self._person(self._stop), methods=["POST"]),
                 Route("/v1/scale", self._person(self._scale), methods=["POST"]),
                 Route("/v1/stacks", self._person(self._stacks), methods=["POST"]),
@@ -151,6 +152,10 @@ class App:
     async def _steps(self, request: Request, body: bytes) -> Any:
         del request, body
         return {**self._standing(), "steps": await steps_now(self._lead.living().values(), self._clock)}
+
+    async def _slow(self, request: Request, body: bytes) -> Any:
+        del request, body
+        return {**self._standing(), "look": to_wire(self._lead.slow.look(self._lead.state, self._clock()))}
 
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 
 from phalanx.decide.hang import stacks_due
 from phalanx.decide.health import patience
-from phalanx.events import Event, GenerationBound, Noted, TaskPlace
+from phalanx.events import Event, GenerationBound, LeaderSucceeded, Noted, OutputsAsked, TaskPlace
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist, checklists
-from phalanx.plan.outline import Role, Strategy
+from phalanx.plan.lent import names_addresses
+from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.protocol.messages import Order, StartTask, pack
 from phalanx.states import RunState
@@ -115,6 +116,16 @@ def go_orders(plan: Plan) -> dict[int, Order]:
     }
 
 
+def orders_with(event: Event, hosts: Iterable[int]) -> dict[int, Order]:
+    """What goes out to these hosts together with an event; to most events nothing."""
+    match event:
+        case LeaderSucceeded():
+            return dict.fromkeys(hosts, LAST)
+        case OutputsAsked():
+            return {event.host: Order(seq=0, epoch=0, kind="outputs", outputs=event.patterns)}
+    return {}
+
+
 def task_orders(state: RunState, kind: str, tasks: Iterable[TaskId], grace: float = 0.0) -> dict[int, Order]:
     """By host: `stop` or `stacks` for those of these tasks that it has."""
     found: dict[int, list[TaskId]] = {}
@@ -140,13 +151,20 @@ def _unpinned(plan: Plan) -> list[tuple[str, str]]:
 def _standby_note(plan: Plan) -> str:
     if plan.generation > 1 or plan.outline.policies.restart.standby_limit == 0:
         return ""
-    kinds = ", ".join(role.type for role in plan.outline.roles if not _comes_again(role))
-    return f"no standbys for {kinds}: the command or environment holds {{generation}}" if kinds else ""
+    roles = plan.outline.roles
+    for what, held in (("{generation}", _names_generation), ("an address", lambda role: names_addresses(roles, role))):
+        if kinds := ", ".join(role.type for role in roles if held(role)):
+            return f"no standbys for {kinds}: the command or environment holds {what}"
+    return ""
 
 
-def _comes_again(role: Role) -> bool:
+def _comes_again(outline: Outline, role: Role) -> bool:
     """Whether its tasks have the same command in each generation."""
-    return not any("{generation}" in word for word in (*role.command, *role.env.values()))
+    return not names_addresses(outline.roles, role) and not _names_generation(role)
+
+
+def _names_generation(role: Role) -> bool:
+    return any("{generation}" in word for word in (*role.command, *role.env.values()))
 
 
 def _by_host(plan: Plan) -> dict[int, list[PlannedTask]]:
@@ -157,16 +175,18 @@ def _by_host(plan: Plan) -> dict[int, list[PlannedTask]]:
 
 
 def _start(plan: Plan, task: PlannedTask) -> StartTask:
+    role = plan.outline.role(task.id.type)
     first = task.id == plan.outline.leader and plan.outline.strategy is Strategy.MWMS and task.address is not None
     return StartTask(
         id=task.id,
         argv=task.argv,
         env=task.env,
         port=task.port,
+        lent=role.port,
         attempt=task.attempt,
         tail=task.tail,
         head=pack(task.head) if task.head is not None else None,
         cpus=task.cpus,
         first=first,
-        again=_comes_again(plan.outline.role(task.id.type)),
+        again=_comes_again(plan.outline, role),
     )

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,19 @@ from phalanx.apart import apart
 from phalanx.errors import PlaceError
 from phalanx.events import Record
 from phalanx.lead.deposed import DeposedError
+from phalanx.lead.testimony import by_our_clock
 from phalanx.plan.plan import Plan
 from phalanx.plan.wire import VERSION, to_wire
+from phalanx.protocol.messages import Poll, Report
 from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import BEAT, LeadFile, Rule, last_beat, read_rule
 from phalanx.records.past import Past, read_past
 from phalanx.records.reader import read_lines
 from phalanx.records.report import build_report
-from phalanx.records.scribe import Scribe
+from phalanx.records.sampler import Sampler, Sieve
+from phalanx.records.scribe import SETTLE, Scribe
 from phalanx.records.writer import EventLog, HeldError, write_atomic
+from phalanx.sample import LinkSample, LoadSample, TaskSample
 from phalanx.states import RunState
 
 #: Seconds without any progress for which a lead that has ended still tries to write what is left.
@@ -62,6 +66,10 @@ class Keeper:
             self._log = EventLog(self._folder.events, alone=False)
         self._claim = LeadFile(self._folder, Rule(epoch=self.epoch, address=address, pid=os.getpid()))
         self._log.fence = self._claim.check
+        self._sieves = (Sieve(), Sieve(), Sieve())
+        self._samples = Sampler(self._folder.task_samples, TaskSample, fence=self._claim.check)
+        self._links = Sampler(self._folder.link_samples, LinkSample, fence=self._claim.check)
+        self._loads = Sampler(self._folder.load_samples, LoadSample, fence=self._claim.check)
 
     def _beats(self, seconds: float) -> bool:
         first, until = last_beat(self._folder), time.monotonic() + seconds
@@ -110,7 +118,24 @@ class Keeper:
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         """`report.json`, whole or not at all."""
-        self._put(self._folder.report, lambda: _json(build_report(state, plan, self._folder).to_json()))
+
+        def made() -> str:
+            self._samples.settle(SETTLE)
+            return _json(build_report(state, plan, self._folder).to_json())
+
+        self._put(self._folder.report, made)
+
+    def measured(self, message: Poll | Report, now: float) -> None:
+        """See Records."""
+        if message.samples and not self._writing.fenced:
+            self._samples.put(self._sieves[0].through(by_our_clock(message, now), last=isinstance(message, Report)))
+
+    def seen(self, samples: Iterable[LinkSample | LoadSample]) -> None:
+        """See Records."""
+        if not self._writing.fenced:
+            found = [*samples]
+            self._links.put(self._sieves[1].through(one for one in found if isinstance(one, LinkSample)))
+            self._loads.put(self._sieves[2].through(one for one in found if isinstance(one, LoadSample)))
 
     async def settle(self) -> None:
         """Until all of it is written, or the disk is too slow to be waited for."""
@@ -119,6 +144,8 @@ class Keeper:
 
     def close(self) -> None:
         """Wait while the disk takes something, and give the lock back. A lead that was deposed writes nothing."""
+        for sampler in (self._samples, self._links, self._loads):
+            sampler.close(SETTLE)
         if not self._writing.close(PATIENCE):
             sys.stderr.write(f"records of {self._folder.path} could not be written: the disk is full, slow or gone\n")
             return  # the thread still holds the files

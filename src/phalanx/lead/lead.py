@@ -8,25 +8,28 @@ from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
 from phalanx.decide.elastic import can_start, outline_for
+from phalanx.decide.ending import step
 from phalanx.decide.hang import Dump
-from phalanx.decide.next_step import Say, Stop, Wake, next_step
+from phalanx.decide.next_step import Say, Stop, Wake
 from phalanx.decide.preflight import may_start
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
-from phalanx.lead.generation import LAST, Briefs, attempt_orders, bound_events, go_orders, task_orders
+from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, orders_with, task_orders
 from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.majority import Majority
-from phalanx.lead.opening import joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.opening import admit, joined_event, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
 from phalanx.lead.roll import Roll
+from phalanx.lead.slow import Slow
 from phalanx.lead.testimony import words_of
 from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
+from phalanx.plan.outputs import outputs_of
 from phalanx.plan.plan import Plan
 from phalanx.plan.size import check_size
 from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
@@ -45,7 +48,7 @@ _LOOK = 0.5
 class Lead:
     """One run's lead. All methods belong to one event loop.
 
-    It decides nothing: `decide.next_step` is asked after every event and at every alarm, and this class carries out.
+    It decides nothing: `decide.ending` is asked after every event and at every alarm, and this class carries out.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Lead:
         self._went: set[int] = set()
         self._attempts = Attempts()
         self._deposed = False
+        self.slow = Slow()
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
@@ -107,14 +111,7 @@ class Lead:
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
-        if self.state.phase.terminal and not same:
-            raise RefusedError("the run has ended")
-        if before is not None and before.living and not same:
-            raise RefusedError(f"host {host.id} has an agent already")
-        if before is not None and not before.living and same:
-            raise RefusedError(f"host {host.id} was given up: {before.lost}")
-        if same and message.prepared > self.state.generation:
-            raise RefusedError(f"host {host.id} has made ready a generation that the records do not know")
+        admit(self.state, message, same=same)
         if not same:
             self._say(joined_event(message, now))
         mailbox = self.roll.enter(message, now)
@@ -139,6 +136,10 @@ class Lead:
         """Orders after the number the agent has; waits for one to come up."""
         mailbox = self._box(message)
         mailbox.polled(message, self._clock())
+        seen, events = self.slow.heard(message, self.state, self._clock())
+        self._records.seen(seen)
+        for event in events:
+            self._say(event)
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
@@ -279,7 +280,7 @@ class Lead:
         self._go_when_prepared()
         self._start_attempts()
         while True:
-            actions = next_step(self.state, self.outline.policies, self._clock())
+            actions = step(self.state, self.outline.policies, outputs_of(self.plan), self._clock())
             wakes = [action.at for action in actions if isinstance(action, Wake)]
             for action in actions:
                 match action:
@@ -302,8 +303,7 @@ class Lead:
             raise
         self.state = fold(self.state, record)
         self._changed.set()
-        if isinstance(event, ev.LeaderSucceeded):
-            self._send(dict.fromkeys(self.living(), LAST))
+        self._send(orders_with(event, self.living()))
         if self._copies is not None:
             self._copies.said()
 
@@ -365,6 +365,7 @@ class Lead:
         self._send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
+        self._records.measured(message, self._clock())
         if mailbox.is_prepared(message.prepared, message.next_ports):
             self._changed.set()
 

@@ -6,7 +6,8 @@ import asyncio
 import dataclasses
 
 from phalanx.plan.host import Host
-from phalanx.protocol.messages import Join, Order, Poll, Steps
+from phalanx.protocol.messages import Join, Order, Poll
+from phalanx.sample import TaskSample
 
 
 class Mailbox:
@@ -24,7 +25,7 @@ class Mailbox:
         self._news = asyncio.Event()
         self._deadline = heard + lease
         #: What its last poll said of its tasks, and when that was.
-        self.steps: tuple[Steps, ...] = ()
+        self.samples: tuple[TaskSample, ...] = ()
         self.asked = heard
         self.follows = heard  # when it surely took this lead for the one that rules
         self._came = asyncio.Event()
@@ -41,7 +42,7 @@ class Mailbox:
     def polled(self, message: Poll, now: float) -> None:
         """The agent asks for orders, says how far its tasks are, and which answer it has had."""
         self.heard(now)
-        self.steps, self.asked = message.steps, now
+        self.samples, self.asked = message.samples, now
         self.follows = max(self.follows, message.heard)
         self._came.set()
 

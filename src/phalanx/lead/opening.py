@@ -1,4 +1,4 @@
-"""What a lead says of the run it takes up, of a host that has come, and of a plan that cannot be made."""
+"""What a lead says of the run it takes up, of a host that has come or may not, and of a plan that cannot be made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,23 @@ from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, Run
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
+from phalanx.protocol.signing import RefusedError
+from phalanx.states import RunState
 from phalanx.taskstate import TaskState
+
+
+def admit(state: RunState, message: Join, *, same: bool) -> None:
+    """Raises RefusedError for an agent that may not join. `same`: it has joined already, an earlier lead."""
+    host = message.host.id
+    before = state.hosts.get(host)
+    if state.phase.terminal and not same:
+        raise RefusedError("the run has ended")
+    if before is not None and before.living and not same:
+        raise RefusedError(f"host {host} has an agent already")
+    if before is not None and not before.living and same:
+        raise RefusedError(f"host {host} was given up: {before.lost}")
+    if same and message.prepared > state.generation:
+        raise RefusedError(f"host {host} has made ready a generation that the records do not know")
 
 
 def opening_events(outline: Outline, run: str, now: float, *, dropped: int) -> list[Event]:
@@ -24,6 +40,7 @@ def opening_events(outline: Outline, run: str, now: float, *, dropped: int) -> l
         leader=outline.leader,
         elastic=elastic_of(outline),
         must_listen=outline.must_listen,
+        outside={role.type: role.failure.value for role in outline.roles if not role.in_cluster},
     )
     cut = f"half a record, {dropped} bytes, was cut off with the lead that wrote it"
     return [started, *([Noted(time=now, message=cut)] if dropped else [])]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from phalanx.events import Record
 from phalanx.plan.plan import Plan
+from phalanx.protocol.messages import Poll, Report
+from phalanx.sample import LinkSample, LoadSample
 from phalanx.states import RunState
 
 
@@ -20,6 +23,12 @@ class Records(Protocol):
 
     def write_report(self, state: RunState, plan: Plan | None) -> None:
         """Keep the report of a run that has ended."""
+
+    def measured(self, message: Poll | Report, now: float) -> None:
+        """Keep the samples that an agent has sent with this; `now` is the lead's clock. Those may get lost."""
+
+    def seen(self, samples: Iterable[LinkSample | LoadSample]) -> None:
+        """Keep what was seen of the tasks from outside. Those may get lost."""
 
     async def settle(self) -> None:
         """Until what was kept so far is written, or need not be waited for. Raises DeposedError as `append` does."""

@@ -8,10 +8,19 @@ from collections.abc import Iterator
 from phalanx import events as ev
 from phalanx.events import Event
 from phalanx.plan.wire import WireError
-from phalanx.protocol.messages import Report
+from phalanx.protocol.messages import Poll, Report
+from phalanx.sample import TaskSample
 
 #: What an agent may put into the records; everything else is the lead's to say.
-_FROM_AGENTS = (ev.TaskEvent, ev.HostChecked, ev.Noted, ev.StopRequested, ev.HostLost, ev.StandbysReady)
+_FROM_AGENTS = (
+    ev.TaskEvent,
+    ev.HostChecked,
+    ev.Noted,
+    ev.StopRequested,
+    ev.HostLost,
+    ev.StandbysReady,
+    ev.OutputsFound,
+)
 
 #: Seconds by which two clocks may seem to differ only because a message was long under way.
 _UNDER_WAY = 60.0
@@ -42,3 +51,11 @@ def on_our_clock(event: Event, sent: float | None, now: float) -> Event:
         if field.name in ("time", "since")
     }
     return dataclasses.replace(event, **times)
+
+
+def by_our_clock(message: Poll | Report, now: float) -> list[TaskSample]:
+    """The samples that came with it, by the lead's clock, as `on_our_clock` has it."""
+    sent = message.now if isinstance(message, Report) else max((one.at for one in message.samples), default=None)
+    if sent is None or abs(now - sent) <= _UNDER_WAY:
+        return list(message.samples)
+    return [dataclasses.replace(one, at=one.at + now - sent) for one in message.samples]

@@ -13,6 +13,7 @@ from phalanx.events import Record, TaskEvent
 from phalanx.names import TaskId, training_order
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import LastLine, attempt_logs
+from phalanx.observe.progress import HEADINGS, Progress, chosen
 from phalanx.observe.report import render
 from phalanx.observe.screen import Screen
 from phalanx.observe.table import columns, cut
@@ -21,6 +22,7 @@ from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan
 from phalanx.records.report import build_report
 from phalanx.redact import redact
+from phalanx.slowevents import holding
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -28,7 +30,12 @@ from phalanx.taskstate import TaskPhase, TaskState
 REFRESH = 0.25
 #: Lines that are no tasks: header, headings, "and more", messages, footer, and one for the cursor.
 _FRAME = 6
-_HEADINGS = ("task", "host", "state", "up", "silent", "last line")
+_HEADINGS = ("task", "host", "state", "up", "silent")
+_LAST = "last line"
+#: Characters of the last line for which some of the progress is left out.
+_ROOM = 20
+#: How many reasons for a slow training are shown.
+_SLOW = 2
 _BAD = (TaskPhase.FAILED, TaskPhase.LOST, TaskPhase.VICTIM)
 
 
@@ -54,6 +61,7 @@ class LiveView:
         self._messages: list[str] = []
         self._due = 0.0
         self._picture: list[Text] = []
+        self._progress = Progress(folder)
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
         """Draws at most four times a second, and only what has changed; at once where the terminal has."""
@@ -87,14 +95,16 @@ class LiveView:
     def picture(self, state: RunState) -> list[Text]:
         """What is drawn now, a line each, none wider than the terminal."""
         width, height = self._console.size
-        room = max(height - _FRAME - len(self._messages[-1:]), 1)
+        slow = holding(state.slow, state.generation)[:_SLOW] if not state.phase.terminal else ()
+        room = max(height - _FRAME - len(self._messages[-1:]) - len(slow), 1)
         shown = self._chosen(state, room)
-        rows = [_HEADINGS, *(self._row(state, task) for task in shown)]
-        head, *lines = columns(rows, width=width - 1)
+        self._progress.look()
+        head, *lines = columns(self._rows(state, shown, width - 1), width=width - 1)
         texts = [self._header(state, width - 1), Text(head, style="dim")]
         texts += [Text(line, style=_style(task)) for line, task in zip(lines, shown, strict=True)]
         if len(shown) < len(state.tasks):
             texts.append(Text(cut(f"… and {_others(state, shown)}", width - 1), style="dim"))
+        texts += [Text(cut(f"slow: {one.says}", width - 1), style="yellow") for one in slow]
         texts += [Text(cut(message, width - 1), style="yellow") for message in self._messages[-1:]]
         if self._footer and state.stop is None and not self._messages:  # it says how to stop
             texts.append(Text(cut(self._footer, width - 1), style="dim"))
@@ -109,7 +119,8 @@ class LiveView:
         elapsed = uptime((state.ended or self._clock()) - state.started) if state.started else uptime(0)
         generation = f" · generation {state.generation}" if state.generation else ""
         ready = f" · {standbys(*state.standbys)}" if state.standbys[0] else ""
-        text = Text(cut(f"{state.run or self._folder.run} · {phase}{generation} · {elapsed}{ready}", width))
+        told = f"{phase}{generation} · {elapsed}{self._progress.headline(state)}{ready}"
+        text = Text(cut(f"{state.run or self._folder.run} · {told}", width))
         text.highlight_words([state.run or self._folder.run], style="bold")
         text.highlight_words([phase], style=COLOURS.get(state.phase.value, "cyan"))
         return text
@@ -120,21 +131,28 @@ class LiveView:
             return tasks
         return sorted(tasks, key=lambda task: (task.phase not in _BAD, -self._news.get(task.id, 0.0)))[:room]
 
-    def _row(self, state: RunState, task: TaskState) -> tuple[str, ...]:
+    def _rows(self, state: RunState, shown: Sequence[TaskState], width: int) -> list[tuple[str, ...]]:
+        """Headings and tasks. Of the progress as much as leaves some room for what the tasks say themselves."""
+        rows = [(_HEADINGS, HEADINGS, _LAST), *(self._row(state, task) for task in shown)]
+        taken = sum(2 + max(len(row[0][n]) for row in rows) for n in range(len(_HEADINGS)))
+        told = chosen([row[1] for row in rows[1:]], width - taken - _ROOM)
+        return [(*fixed, *(cells[n] for n in told), last) for fixed, cells, last in rows]
+
+    def _row(self, state: RunState, task: TaskState) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         up = ""
         if task.started is not None:
             up = uptime((task.ended or self._clock()) - task.started)
         last = self._last_line(task)
         wrote = self._lines[task.id][1].wrote if task.id in self._lines else None
         silent = silent_for(task, wrote, self._clock())
-        return (
+        fixed = (
             str(task.id),
             host_name(state, task.host) if task.host is not None else "",
             standing_of(task, wrote=wrote is not None),
             up,
             "" if silent is None else uptime(silent),
-            last,
         )
+        return fixed, self._progress.cells(task), last
 
     def _last_line(self, task: TaskState) -> str:
         if task.refused:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from typing import Any
 
 from phalanx.audience import standing_of_lead
 from phalanx.errors import PlaceError
 from phalanx.events import RunEnded
 from phalanx.observe.follow import Broken, last_sign, lost, unwritten
+from phalanx.plan.wire import from_wire
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.lastwords import last_lines
 from phalanx.records.reader import read_state
 from phalanx.redact import redact
+from phalanx.sample import TaskSample
 from phalanx.states import RunState
 
 #: Seconds between two questions to a lead that somebody else has started, and how many in a row it may miss.
@@ -43,13 +47,25 @@ def counted(state: RunState, entry: Entry) -> RunState:
         told = people.steps(entry.address, entry.token)
     except (PlaceError, ValueError):
         return state
-    known = {(one.get("task"), one.get("generation"), one.get("attempt")): one.get("step") for one in told}
+    return with_samples(state, filter(None, map(_sample, told)))
+
+
+def with_samples(state: RunState, samples: Iterable[TaskSample]) -> RunState:
+    """The state with the newest sample of each attempt that goes on, and its steps where those are more."""
+    known = {(one.task, one.generation, one.attempt): one for one in samples}
     tasks = dict(state.tasks)
     for name, task in state.tasks.items():
-        step = known.get((str(name), task.generation, task.attempt))
-        if isinstance(step, int) and step > task.step and not task.phase.over:
-            tasks[name] = dataclasses.replace(task, step=step)
+        sample = known.get((name, task.generation, task.attempt))
+        if sample is not None and not task.phase.over:
+            tasks[name] = dataclasses.replace(task, step=max(sample.steps, task.step), sample=sample)
     return dataclasses.replace(state, tasks=tasks)
+
+
+def _sample(told: dict[str, Any]) -> TaskSample | None:
+    try:
+        return from_wire(TaskSample, told)
+    except ValueError:  # an older lead, or none of ours
+        return None
 
 
 def silence(entry: Entry) -> str:

@@ -9,6 +9,7 @@ from phalanx import events as ev
 from phalanx.decide.exits import words_for
 from phalanx.names import TaskId
 from phalanx.records.report import signal_name
+from phalanx.slowevents import SlowEvent
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
@@ -59,6 +60,11 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
         case ev.PreflightPassed():
             warned = f", {_count(event.warnings, 'warning')}" if event.warnings else ""
             return f"preflight: {_count(event.checks, 'check')} in {duration(event.seconds)}{warned}"
+        case ev.OutputsAsked():
+            return f"looking for {_count(len(event.patterns), 'output')} on {host_name(state, event.host)}"
+        case ev.OutputsFound():
+            found = sum(output.count > 0 for output in event.outputs)
+            return f"{found} of {_count(len(event.outputs), 'output')} found on {host_name(state, event.host)}"
         case ev.StopRequested():
             return f"{'kill' if event.hard else 'stop'} requested by {event.by}"
         case ev.StopOrdered():
@@ -84,11 +90,33 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
             return f"{event.task} {resumed_words(event.path, event.step, event.lost)}"
         case ev.LeaderSucceeded():
             return f"the job has succeeded ({event.task} exited with code 0)"
+        case ev.SlowFound():
+            return f"slow: {event.says}"
+        case ev.SlowEnded():
+            return f"slow no more: {slow_about(event, state)}"
         case ev.Noted():
             return f"note: {event.message}"
         case ev.RunEnded():
             return f"run {event.outcome}: {event.cause.removeprefix(f'{event.outcome}: ')}"
     return type(event).__name__
+
+
+def slow_about(event: SlowEvent, state: RunState) -> str:
+    """`worker:1`, `host n2`, `link n1–n2`, `the network`: what a slowness is about."""
+    match event.cause:
+        case "task" | "server":
+            return str(event.task)
+        case "link":
+            return f"link {_end(event.task, event.peer, state)}–{_end(event.peer, event.task, state)}"  # noqa: RUF001 - as one is written
+        case "host" | "host-links" if event.host is not None:
+            return f"{'host' if event.cause == 'host' else 'the network of host'} {host_name(state, event.host)}"
+    return f"the {event.cause}"
+
+
+def _end(task: TaskId | None, other: TaskId | None, state: RunState) -> str:
+    """Its host, where the other end is on another one."""
+    hosts = [known.host if name and (known := state.tasks.get(name)) else None for name in (task, other)]
+    return host_name(state, hosts[0]) if hosts[0] is not None and hosts[0] != hosts[1] else str(task)
 
 
 def resumed_words(path: str, step: int | None, lost: int | None) -> str:

@@ -9,11 +9,12 @@ from phalanx.names import TaskId, join_host_port
 from phalanx.plan.cores import core_shares
 from phalanx.plan.gpus import gpu_shares
 from phalanx.plan.host import Host
+from phalanx.plan.lent import addresses_variable, lent_addresses, own_words
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.placement import place
 from phalanx.plan.plan import Plan, PlannedTask
 from phalanx.plan.threads import QUEUES, thread_settings
-from phalanx.tfconfig.bodies import Bodies
+from phalanx.tfconfig.bodies import Bodies, Body
 from phalanx.tfconfig.model import Cluster
 
 
@@ -31,12 +32,15 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
     gpus = gpu_shares(outline, placed)
     cpus, unpinned = core_shares(outline, placed, gpus.places)
     threads = thread_settings(outline, placed)
-    extra = _proxy_exception(outline, hosts)
+    lent = lent_addresses(outline, addresses)
+    told = {kind: ",".join(places) for kind, places in lent.items()}
+    extra = _proxy_exception(outline, hosts) | addresses_variable(lent)
     tasks = []
     for task in outline.tasks():
         role, host = outline.role(task.type), placed[task]
         folder = f"{host.folder}/tasks/{task.folder}"
         words = {"run": run, "task_dir": folder, "generation": str(generation), "checkpoint": outline.checkpoint or ""}
+        words |= told | own_words(addresses[task] if role.port else None)
         body = bodies.of(task) if bodies and role.in_cluster else None
         tasks.append(
             PlannedTask(
@@ -44,6 +48,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
                 host=host.id,
                 argv=tuple(fill(word, words) for word in role.command),
                 env=extra
+                | _heartbeat(outline, body)
                 | _served(outline, addresses.get(task))
                 | threads[task]
                 | gpus.env(outline, task, host)
@@ -83,8 +88,9 @@ def fill(word: str, words: Mapping[str, str]) -> str:
 
 
 def serves(outline: Outline, role: Role) -> bool:
-    """Whether the role's tasks listen at an address of the cluster: the evaluator runs no server (R02)."""
-    return role.in_cluster and role.type != "evaluator" and outline.strategy is not Strategy.NONE
+    """Whether the role's tasks have an address: in the cluster, where the evaluator runs no server (R02), or lent."""
+    in_cluster = role.in_cluster and role.type != "evaluator" and outline.strategy is not Strategy.NONE
+    return in_cluster or role.port
 
 
 def _addresses(outline: Outline, placed: Mapping[TaskId, Host]) -> dict[TaskId, str]:
@@ -105,11 +111,12 @@ def _addresses(outline: Outline, placed: Mapping[TaskId, Host]) -> dict[TaskId, 
 
 def _cluster(outline: Outline, addresses: Mapping[TaskId, str]) -> Cluster | None:
     """One cluster for all; none for a job of a single task, whose TF_CONFIG would only change how it behaves (R26)."""
-    if not addresses or (outline.is_alone() and not outline.force_tf_config):
-        return None
     jobs: dict[str, list[str]] = {}
     for task, address in addresses.items():
-        jobs.setdefault(task.type, []).append(address)
+        if outline.role(task.type).in_cluster:
+            jobs.setdefault(task.type, []).append(address)
+    if not jobs or (outline.is_alone() and not outline.force_tf_config):
+        return None
     return Cluster.dense(jobs)
 
 
@@ -118,6 +125,14 @@ def _served(outline: Outline, address: str | None) -> dict[str, str]:
         return {}
     # The agent holds the port; TensorFlow may share it only when told so (facts §13).
     return {"TF_GRPC_REUSE_PORT": "1"} | ({QUEUES: "1"} if outline.sharing.queues else {})
+
+
+def _heartbeat(outline: Outline, body: Body | None) -> dict[str, str]:
+    """For the runtime, which hands it to TensorFlow: in milliseconds."""
+    limit = outline.policies.health.heartbeat
+    if body is None or not limit or not outline.runtime or outline.strategy is not Strategy.MWMS:
+        return {}
+    return {"PHALANX_HEARTBEAT": f"{1000 * limit:.0f}"}
 
 
 def _proxy_exception(outline: Outline, hosts: Sequence[Host]) -> dict[str, str]:

@@ -20,6 +20,17 @@ class Strategy(enum.Enum):
     NONE = "none"
 
 
+class Failure(enum.Enum):
+    """What it means that a task of a role of one's own has failed."""
+
+    #: It starts again alone, at its address; the job fails once no restart is left.
+    ALONE = "alone"
+    #: Everybody starts again.
+    GROUP = "group"
+    #: It starts again alone; once no restart is left the job goes on without it.
+    IGNORE = "ignore"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Interpreter:
     """The Python that runs the script, and what its metadata says is installed (never imported to find out)."""
@@ -28,6 +39,7 @@ class Interpreter:
     version: str = ""
     tensorflow: str = ""
     keras: str = ""
+    tf_keras: str = ""
     #: Why this one: `--python`, `$VIRTUAL_ENV`, `PATH`, `phalanx's own`.
     chosen_by: str = ""
 
@@ -63,6 +75,10 @@ class Role:
     memory: int | None = None
     #: False keeps the role out of TensorFlow's `cluster` (R96).
     in_cluster: bool = True
+    #: Of a role outside the cluster: whether each task gets an address that all others are told.
+    port: bool = False
+    #: Of a role outside the cluster: what the failure of one of its tasks means.
+    failure: Failure = Failure.ALONE
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Its tasks, by index."""
@@ -108,6 +124,8 @@ class Outline:
     network: str = "auto"
     #: False runs the command exactly as written: nothing of ours inside the process.
     runtime: bool = True
+    #: `auto` mends Keras 3 in memory where it fails, `legacy` takes tf_keras, `off` leaves it; off without runtime.
+    keras: str = "auto"
     #: Gives a one-task job a TF_CONFIG too (R26, R27).
     force_tf_config: bool = False
     #: The user's own `no_proxy`, where a proxy is set; None where there is none (R46).

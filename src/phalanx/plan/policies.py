@@ -16,6 +16,8 @@ class Health:
     silence: float | None = None
     #: Without a step while its peers wait, a task hangs: this, or ten times the longest gap before; 0 never.
     hang: float = 600.0
+    #: What TensorFlow's own heartbeats may miss before it gives a peer up (MWMS only); 0 leaves its ten seconds.
+    heartbeat: float = 5.0
     #: After the first exit 0 of a group, how long the others may go on.
     finish: float = 600.0
     #: After success, how long an evaluator may score the last checkpoint (R81).

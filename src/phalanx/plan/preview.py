@@ -11,6 +11,7 @@ from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline
 from phalanx.plan.part import part
 from phalanx.plan.placement import place
+from phalanx.plan.size import at_its_largest, elastic_of
 
 #: The first port shown where the job declares no range. Examples: the real ones are held when agents start.
 EXAMPLE_PORT = 20000
@@ -51,3 +52,24 @@ def preview_hosts(
     low, high = outline.ports or (EXAMPLE_PORT, _HIGHEST_PORT)
     ports = iter(range(low, high + 1))
     return tuple(dataclasses.replace(host, ports=tuple(itertools.islice(ports, wanted[host.id]))) for host in hosts)
+
+
+def held_ports(outline: Outline) -> tuple[int, ...]:
+    """How many ports each host has to hold for one generation, by its number.
+
+    A job that goes on with fewer hosts moves its chief, and what else listens, to any of those that are left.
+    """
+    wanted = [len(host.ports) for host in preview_hosts(dataclasses.replace(at_its_largest(outline), ports=None))]
+    elastic = elastic_of(outline)
+    if outline.hosts == 1 or elastic is None or elastic.fewest == elastic.most:
+        return tuple(wanted)
+    return tuple(max(count, room_anywhere(outline)) for count in wanted)
+
+
+def room_anywhere(outline: Outline) -> int:
+    """Ports with which a host can take whatever a generation may place on it."""
+    elastic = elastic_of(outline)
+    if elastic is None:
+        return len(outline.tasks())
+    others = sum(role.count for role in outline.roles if role.type != "worker" and serves(outline, role))
+    return elastic.room(elastic.most) + others

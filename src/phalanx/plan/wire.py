@@ -10,13 +10,16 @@ import enum
 import functools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from phalanx.names import TaskId
 from phalanx.tfconfig.model import Cluster
 
 T = typing.TypeVar("T")
+
+#: How the keys of a mapping are read back, where they are no text.
+_KEYS: Mapping[Any, Callable[[str], Any]] = {int: int, TaskId: TaskId.parse}
 
 #: Written into every plan; raised when an old reader could misread a new plan.
 VERSION = 1
@@ -93,7 +96,7 @@ def _read(kind: Any, data: Any, where: str) -> Any:  # noqa: C901, PLR0911, PLR0
         return tuple(_read(arg, item, f"{where}[{n}]") for n, (arg, item) in enumerate(zip(args, items, strict=True)))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         return {
-            (int(key) if args[0] is int else key): _read(args[1], item, f"{where}.{key}")
+            (_KEYS[args[0]](key) if args[0] in _KEYS else key): _read(args[1], item, f"{where}.{key}")
             for key, item in _expect(dict, data, where).items()
         }
     if kind is float and isinstance(data, int) and not isinstance(data, bool):

@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 from phalanx.names import TaskId
 from phalanx.plan.checklist import Checklist
 from phalanx.plan.host import Host
+from phalanx.plan.own import found_here
 from phalanx.plan.wire import WireError, from_wire, to_wire
+from phalanx.sample import TaskSample
 
 #: Raised when an older agent and a newer lead could misunderstand each other.
 VERSION = 1
@@ -65,6 +67,8 @@ class StartTask:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     port: int | None = None
+    #: Whether that port is for a program of any kind, not for the task's server in the cluster.
+    lent: bool = False
     attempt: int = 1
     tail: str | None = None
     head: str | None = None
@@ -80,7 +84,7 @@ class StartTask:
 class Order:
     """What the lead wants of one agent. Numbered from 1 within an epoch.
 
-    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows) or `leave`.
+    `kind` is `prepare`, `go`, `stop`, `stacks`, `last` (no other generation follows), `outputs` or `leave`.
     """
 
     seq: int
@@ -98,16 +102,52 @@ class Order:
     #: stop, stacks: which of them; stop: the seconds between TERM and KILL. go: which; empty: every task prepared.
     ids: tuple[TaskId, ...] = ()
     grace: float = 0.0
+    #: outputs: what to look for, relative to the job's folder.
+    outputs: tuple[str, ...] = ()
+
+    def placed(self) -> Order:
+        """The same, where our own programs are files of this host."""
+        tasks = tuple(dataclasses.replace(task, argv=found_here(task.argv)) for task in self.tasks)
+        return dataclasses.replace(self, tasks=tasks)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Steps:
-    """How many training steps one attempt has done so far."""
+class Load:
+    """What one attempt has used so far, seen from outside. As `sample.LoadSample`."""
 
     task: TaskId
     generation: int
     attempt: int
-    step: int
+    cpu: float
+    sent: int = 0
+    received: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class End:
+    """One task's end of a connection between two of them.
+
+    Who calls knows whom; who is called knows only the port that the other calls from. The lead puts the two together.
+    """
+
+    task: TaskId
+    #: Whom it has called; None where it was called.
+    peer: TaskId | None = None
+    #: The port of the one that has called.
+    port: int
+    #: As in `sample.LinkSample`, of this connection alone.
+    sent: int
+    busy: float | None = None
+    rtt: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What the tasks of one host use and send, by that host's clock. Not in every poll, and of few connections."""
+
+    at: float
+    loads: tuple[Load, ...] = ()
+    ends: tuple[End, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +166,10 @@ class Poll:
     #: `now` of the answer that this agent has had last from this lead: then it was following, whatever has happened
     #: since. A question may lie in the kernel's queue for as long as the lead is frozen.
     heard: float = 0.0
-    #: Of the tasks that run here, as far as they are known: for people who ask, and not for the records.
-    steps: tuple[Steps, ...] = ()
+    #: How far the tasks are that run here.
+    samples: tuple[TaskSample, ...] = ()
+    #: What they use and send, which shows who is slow; None between two measurements.
+    measured: Measured | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +196,8 @@ class Report:
     #: As in Poll: for an agent whose poll was open already when it became ready.
     prepared: int = 0
     next_ports: tuple[int, ...] = ()
+    #: How far those were that have ended a while ago: told once or ten times is the same.
+    samples: tuple[TaskSample, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -47,12 +47,20 @@ def end_of(told: Mapping[str, Any]) -> RunEnded | None:
 
 
 def steps(address: str, token: str) -> list[dict[str, Any]]:
-    """How far each task is that counts its steps: `task`, `generation`, `attempt`, `step`, and the `age` of that.
+    """How far each task is that counts its steps: a `TaskSample` as it travels, and its `age`.
 
     Asks every agent, none more than once in seconds. Raises LeadUnreachableError.
     """
     found = _call(address, token, "GET", "/v1/steps", None, timeout=5.0).get("steps")
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def slow(address: str, token: str) -> Any:
+    """Where the time of the last half minute went, as `plan.wire` writes a `decide.slowness.Look`.
+
+    Raises LeadUnreachableError.
+    """
+    return _call(address, token, "GET", "/v1/slow", None, timeout=5.0).get("look")
 
 
 def stop(address: str, token: str, *, hard: bool, by: str) -> None:

@@ -116,6 +116,21 @@ class RunFolder:
         return self.path / "tasks"
 
     @property
+    def task_samples(self) -> Path:
+        """How far each task was, again and again: read it with `records.samples`."""
+        return self.path / "metrics" / "tasks.jsonl"
+
+    @property
+    def link_samples(self) -> Path:
+        """What tasks have sent each other; the same."""
+        return self.path / "metrics" / "links.jsonl"
+
+    @property
+    def load_samples(self) -> Path:
+        """What tasks have used, seen from outside; the same."""
+        return self.path / "metrics" / "loads.jsonl"
+
+    @property
     def agents(self) -> Path:
         """The agents' own words, a file a host."""
         return self.path / "agents"

@@ -9,11 +9,15 @@ from typing import Any
 
 from phalanx.decide.exits import telling_line, words_for
 from phalanx.events import Resumed
-from phalanx.names import TRAINING_TYPES, TaskId, training_order
+from phalanx.names import TaskId, training_order
 from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
+from phalanx.records.lone import WARNING, lone
+from phalanx.records.produced import OutputReport, produced, remedies, shortcomings
+from phalanx.records.slowed import SlowReport, slowed
+from phalanx.records.training import CurveReport, Samples, TrainingReport, curves, samples_of, training
 from phalanx.redact import redact
 from phalanx.states import PastFailure, RunPhase, RunState, steps_done
 from phalanx.taskstate import TaskPhase, TaskState
@@ -21,8 +25,7 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: Raised when a reader of `report.json` could misread it.
 VERSION = 1
 
-#: How a note begins that qualifies a success, and how many tasks are named by one each.
-WARNING = "warning: "
+#: How many tasks are named by a warning each.
 _WARNED = 6
 _FALLEN = (TaskPhase.FAILED.value, TaskPhase.VICTIM.value, TaskPhase.LOST.value)
 
@@ -71,6 +74,8 @@ class TaskReport:
     first_step: float | None
     #: Training steps of this attempt, as last told; 0 where its steps are not known.
     steps: int
+    #: How it trained; None where nothing was measured.
+    training: TrainingReport | None
     ended: float | None
     duration: float | None
     exit_code: int | None
@@ -79,6 +84,10 @@ class TaskReport:
     refused: str
     cpu_seconds: float | None
     max_rss: int | None
+    #: The exception that ended its program, where in its own files, and the file that has all of it; or empty.
+    raised: str
+    raised_at: str
+    error_file: str
     #: What it said last before it ended, on stderr where it used that; credentials taken out.
     last_lines: tuple[str, ...]
     #: The last line of its stdout: what a training prints at its end.
@@ -86,14 +95,6 @@ class TaskReport:
     #: When it last wrote anything; None where it has not.
     wrote: float | None
     logs: tuple[LogReport, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class OutputReport:
-    """A file that the job should leave behind, and whether it did."""
-
-    path: str
-    there: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,6 +161,9 @@ class Report:
     hosts: tuple[HostReport, ...]
     tasks: tuple[TaskReport, ...]
     outputs: tuple[OutputReport, ...]
+    slow: tuple[SlowReport, ...]
+    #: Every attempt of the run over time.
+    curves: tuple[CurveReport, ...]
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
 
@@ -170,11 +174,13 @@ class Report:
 
 def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Report:
     """What the events, the plan and the log files on this machine say. Reads the ends of logs, writes nothing."""
-    culprit = state.culprit
+    culprit, samples = state.culprit, samples_of(folder)
     tasks = tuple(
-        _task(state, task, folder) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
+        _task(state, task, folder, samples) for task in sorted(state.tasks.values(), key=lambda t: training_order(t.id))
     )
     run, left = state.run or folder.run, kept(state)
+    outputs = produced(state, plan)
+    short = shortcomings(state, outputs)
     fallen = [task for task in tasks if task.state in _FALLEN] if state.phase is RunPhase.SUCCEEDED else []
     return Report(
         run=run,
@@ -225,9 +231,15 @@ def build_report(state: RunState, plan: Plan | None, folder: RunFolder) -> Repor
             for host in sorted(state.hosts.values(), key=lambda host: host.id)
         ),
         tasks=tasks,
-        outputs=_outputs(plan),
-        notes=(*_warnings(state, fallen), *(redact(note.message) for note in state.notes)),
-        next_steps=_next_steps(state, run, folder, fallen, left),
+        outputs=outputs,
+        slow=slowed(state),
+        curves=curves(samples),
+        notes=(
+            *_warnings(state, fallen),
+            *(f"{WARNING}{redact(one)}" for one in short),
+            *(redact(note.message) for note in state.notes),
+        ),
+        next_steps=(*_next_steps(state, run, folder, fallen, left), *remedies(state, run, short)),
     )
 
 
@@ -250,7 +262,7 @@ def _cause(state: RunState) -> str:
     return state.culprit.cause if state.culprit else ""
 
 
-def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
+def _task(state: RunState, task: TaskState, folder: RunFolder, samples: Samples) -> TaskReport:
     logs = [log for log in folder.log_files(task.id) if log.generation == max(task.generation, 1)]
     said = last_words(
         task.exit.last_lines if task.exit else (), logs, killed=task.exit is not None and task.exit.signal is not None
@@ -268,6 +280,7 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         listening=task.listening,
         first_step=task.first_step,
         steps=task.step,
+        training=training(samples.get((task.id, task.generation, task.attempt), ()), over=task.phase.over),
         ended=task.ended,
         duration=_span(task.started, task.ended),
         exit_code=task.exit.code if task.exit else None,
@@ -275,6 +288,9 @@ def _task(state: RunState, task: TaskState, folder: RunFolder) -> TaskReport:
         refused=redact(task.refused),
         cpu_seconds=task.exit.cpu_seconds if task.exit else None,
         max_rss=task.exit.max_rss if task.exit else None,
+        raised=redact(task.exit.raised) if task.exit else "",
+        raised_at=task.exit.raised_at if task.exit else "",
+        error_file=task.exit.error_file if task.exit else "",
         last_lines=tuple(redact(line) for line in said),
         last_output=redact(last_output(logs)),
         wrote=last_written(logs),
@@ -323,32 +339,14 @@ def _warnings(state: RunState, fallen: list[TaskReport]) -> list[str]:
     """A success in which tasks fell says so, for their part of the work may be missing."""
     found = [f"{WARNING}{task.task} {_fall(state.tasks[TaskId.parse(task.task)], task)}" for task in fallen[:_WARNED]]
     rest = len(fallen) - len(found)
-    return [*found, *([f"{WARNING}{rest} more tasks fell"] if rest else []), *_lone(state)]
-
-
-def _lone(state: RunState) -> list[str]:
-    """Tasks that were to train together and never met: each has trained a model of its own, and that is no success."""
-    trained = [task for task in state.tasks.values() if task.address and task.id.type in TRAINING_TYPES]
-    met = any(task.listening is not None for task in trained)
-    if state.phase is not RunPhase.SUCCEEDED or met or len(trained) <= 1:
-        return []
-    what = f"no task ever listened on its address: each of the {len(trained)} has trained alone, or not at all"
-    return [f"{WARNING}{what}; make the strategy in the script, or say --strategy none where that is meant"]
+    return [*found, *([f"{WARNING}{rest} more tasks fell"] if rest else []), *lone(state)]
 
 
 def _fall(task: TaskState, told: TaskReport) -> str:
     if task.exit is None:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
-    last = telling_line(told.last_lines)
+    last = telling_line(told.raised.splitlines() or told.last_lines)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
-
-
-def _outputs(plan: Plan | None) -> tuple[OutputReport, ...]:
-    if plan is None:
-        return ()
-    return tuple(
-        OutputReport(path=path, there=(Path(plan.outline.cwd) / path).exists()) for path in plan.outline.outputs
-    )
 
 
 def _next_steps(

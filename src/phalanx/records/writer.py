@@ -33,7 +33,7 @@ _BLOCK = 1 << 16
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 #: Fields of events in which the words of tasks and people stand.
-_FREE_TEXT = frozenset({"by", "cause", "hint", "last_lines", "message", "reason"})
+_FREE_TEXT = frozenset({"by", "cause", "hint", "last_lines", "message", "raised", "reason"})
 
 
 class HeldError(PlaceError):

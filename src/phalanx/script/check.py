@@ -4,28 +4,47 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import sys
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from phalanx.agent.preflight.imports import Reading, read_script
+from phalanx.agent.preflight.imports import Reading, Source, read_script
 from phalanx.plan.outline import Interpreter
 from phalanx.script.installed import Installed
 from phalanx.script.interpreter import folders_of
-from phalanx.script.module import Module, module_of
+from phalanx.script.module import LONGEST, Module, module_of
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule, judge
-from phalanx.script.rules import cluster, context, data, keras3, packages, saving, tensorflow1
-from phalanx.tfconfig.finding import Finding, Severity
+from phalanx.script.rules import (
+    chief,
+    cluster,
+    context,
+    data,
+    functional,
+    keras3,
+    packages,
+    python,
+    saving,
+    source,
+    tensorflow1,
+)
+from phalanx.tfconfig.finding import Finding, Place, Severity
+from phalanx.tfconfig.quote import sentence
 from phalanx.tfconfig.rule import in_order
 
 _OWN = (
     *context.RULES,
     *cluster.RULES,
+    *source.RULES,
+    *chief.RULES,
     *keras3.RULES,
+    *functional.RULES,
     *tensorflow1.RULES,
     *data.RULES,
     *saving.RULES,
     *packages.RULES,
+    *python.RULES,
 )
 
 
@@ -40,6 +59,15 @@ def _unknown(program: Program) -> Iterator[Hit]:
 RULES: tuple[Rule, ...] = (
     *_OWN,
     Rule(
+        id="script-syntax",
+        severity=Severity.ERROR,
+        message="The script is no Python of the version that will run it.",
+        find=lambda _: (),  # there is no tree to look at: see `_broken`
+        consequence="SyntaxError at the start of every task.",
+        fix="mend the line, or name the Python that it was written for: --python PATH",
+        source="Python",
+    ),
+    Rule(
         id="ignore-unknown",
         severity=Severity.INFO,
         message="A comment silences a rule that does not exist.",
@@ -50,17 +78,23 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 IDS = frozenset(rule.id for rule in RULES)
+#: What the preflight of a run finds out better: on each host, by the interpreter there.
+OF_HOSTS = frozenset({"script-syntax", "module-missing", "callback-package"})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Around:
-    """What is known besides the text: the interpreter with its packages' folders, variables, the job, the arguments."""
+    """What is known besides the text: the interpreter with its packages' folders, variables, the job, the arguments.
+
+    `mends`: whether the job it is read for makes `fit` of Keras 3 work from inside; None where it is read for none.
+    """
 
     interpreter: Interpreter | None = None
     folders: tuple[str, ...] = ()
     environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
     roles: Roles | None = None
     arguments: tuple[str, ...] | None = None
+    mends: bool | None = None
 
 
 def surroundings(
@@ -70,22 +104,49 @@ def surroundings(
     cwd: Path,
     roles: Roles | None = None,
     arguments: Sequence[str] | None = None,
+    mends: bool | None = None,
 ) -> Around:
     """What surrounds a script that this interpreter runs; its packages are looked up on the disk."""
     folders = folders_of(interpreter, environ=environ, cwd=cwd) if interpreter is not None else ()
     words = tuple(arguments) if arguments is not None else None
-    return Around(interpreter=interpreter, folders=folders, environ=environ, roles=roles, arguments=words)
+    return Around(interpreter=interpreter, folders=folders, environ=environ, roles=roles, arguments=words, mends=mends)
 
 
 def check(script: Path, around: Around, *, shown: str = "") -> tuple[Finding, ...]:
     """Judge a script by every rule; findings by file and place. Never runs or imports any of it.
 
-    `shown` is the script's name in findings. () for what is no Python of ours: the interpreter that runs it is asked
-    by others. Raises OSError where the script itself cannot be read.
+    `shown` is the script's name in findings. Of what is no Python, that is told where our own version would run it:
+    another may know what ours does not. Raises OSError where the script itself cannot be read.
     """
     read = read_script(script)
     main = module_of(read.files[0], path=shown or str(script))
-    return () if main is None else judged(main, tuple(_beside(read, script, shown)), around)
+    if main is None:
+        return tuple(_broken(read.files[0], shown or str(script), around))
+    return judged(main, tuple(_beside(read, script, shown)), around)
+
+
+def _broken(script: Source, shown: str, around: Around) -> Iterator[Finding]:
+    ours = sys.version_info[:2]
+    if around.interpreter is None or version(around.interpreter.version) != ours or len(script.data) > LONGEST:
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(script.data)
+    except SyntaxError as error:
+        rule = next(rule for rule in RULES if rule.id == "script-syntax")
+        yield Finding(
+            id=rule.id,
+            severity=rule.severity,
+            message=sentence(f"{error.msg} (Python {ours[0]}.{ours[1]})"),
+            consequence=rule.consequence,
+            fix=rule.fix,
+            source=rule.source,
+            path=shown,
+            place=Place(line=error.lineno or 1, column=error.offset or 1),
+        )
+    except (ValueError, RecursionError, MemoryError, SystemError):
+        return  # no text at all, or too deep for ours
 
 
 def judged(main: Module, others: Sequence[Module], around: Around) -> tuple[Finding, ...]:
@@ -98,6 +159,7 @@ def judged(main: Module, others: Sequence[Module], around: Around) -> tuple[Find
         keras=version(found.keras) if found else None,
         installed=Installed(folders=around.folders) if around.folders else None,
         legacy=around.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"),
+        mends=around.mends,
         roles=around.roles,
         arguments=around.arguments,
     )
@@ -121,10 +183,10 @@ def _beside(read: Reading, script: Path, shown: str) -> Iterator[Module]:
     """The modules of the script's folder that it imports, each under the name by which it does."""
     folder = script.resolve().parent
     above = Path(shown or script).parent
-    for source in (*read.files[1:], *read.perhaps):
-        inside = source.path.relative_to(folder)
+    for beside in (*read.files[1:], *read.perhaps):
+        inside = beside.path.relative_to(folder)
         parts = inside.with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        module = module_of(source, path=str(above / inside), name=name)
+        module = module_of(beside, path=str(above / inside), name=name)
         if module is not None:
             yield module

@@ -23,7 +23,10 @@ _TENSORFLOW = re.compile(
     r"(?:intel_)?(?:tensorflow|tf_nightly)(?:_(?:cpu|gpu|intel|macos|rocm|cpu_aws|base))?-(?P<version>\d[^-]*)(?:-py[\d.]+)?\.(?:dist|egg)-info\Z",
     re.IGNORECASE,
 )
-_KERAS = re.compile(r"keras-(?P<version>\d[^-]*)(?:-py[\d.]+)?\.(?:dist|egg)-info\Z", re.IGNORECASE)
+_KERAS, _TF_KERAS = (
+    re.compile(name + r"-(?P<version>\d[^-]*)(?:-py[\d.]+)?\.(?:dist|egg)-info\Z", re.IGNORECASE)
+    for name in ("keras", "tf_keras")
+)
 
 
 def choose(python: str | None, *, environ: Mapping[str, str], cwd: Path) -> Interpreter:
@@ -101,13 +104,19 @@ def _described(path: str, why: str, *, environ: Mapping[str, str], cwd: Path) ->
     probed = _environment_of(Path(path), environ) or probe(path, environ=environ, cwd=cwd)
     if probed is None:
         return None
-    tensorflow = keras = ""
+    tensorflow = keras = tf_keras = ""
     for folder in probed.folders:
         names = _names_in(folder)
         tensorflow = tensorflow or _version(_TENSORFLOW, names)
         keras = keras or _version(_KERAS, names)
+        tf_keras = tf_keras or _version(_TF_KERAS, names)
     return Interpreter(
-        path=probed.executable, version=probed.version, tensorflow=tensorflow, keras=keras, chosen_by=why
+        path=probed.executable,
+        version=probed.version,
+        tensorflow=tensorflow,
+        keras=keras,
+        tf_keras=tf_keras,
+        chosen_by=why,
     )
 
 

@@ -61,6 +61,20 @@ class Module:
         return known
 
     @functools.cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Whole numbers that have a name: assigned once in the file, at module level."""
+        stores = collections.Counter(_stored(self.nodes))
+        return {
+            node.targets[0].id: node.value.value
+            for node in self.tree.body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, int)
+            and stores[node.targets[0].id] == 1
+        }
+
+    @functools.cached_property
     def functions(self) -> Mapping[str, Function]:
         """Functions at module level that are defined once."""
         return _once(node for node in self.tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from phalanx.script.environment import Change, changes
 from phalanx.script.installed import Installed
-from phalanx.script.module import Module, canonical
+from phalanx.script.module import Function, Module, canonical
 from phalanx.script.values import UNKNOWN, Values
 from phalanx.script.walk import Step, Walked, walk
 from phalanx.tfconfig.finding import Severity
@@ -23,14 +23,15 @@ STRATEGIES: Mapping[str, str] = {
     "tensorflow.distribute.ParameterServerStrategy": "ps",
     "tensorflow.distribute.experimental.ParameterServerStrategy": "ps",
 }
-_ALONE = (
+#: Names that build a strategy of one process.
+ALONE = (
     "tensorflow.distribute.MirroredStrategy",
     "tensorflow.distribute.OneDeviceStrategy",
     "tensorflow.distribute.experimental.CentralStorageStrategy",
 )
 #: Words of a program that may hold a strategy which is not seen.
 STRATEGY_WORDS = frozenset({"distribute", "distribution", "strategy", "Strategy", "CollectiveAllReduceStrategy"}) | {
-    name.rpartition(".")[2] for name in (*STRATEGIES, *_ALONE)
+    name.rpartition(".")[2] for name in (*STRATEGIES, *ALONE)
 }
 #: Packages that never build one, whatever is imported from them.
 _HARMLESS = frozenset(
@@ -91,6 +92,8 @@ class Roles:
     worker: int = 0
     ps: int = 0
     evaluator: int = 0
+    #: Whether a worker or a ps is among those that run it, and not only in the cluster.
+    serves: bool = True
 
     @property
     def training(self) -> int:
@@ -117,7 +120,8 @@ class Keras(NamedTuple):
 class Program:
     """A script with the modules beside it. None, for a version or the roles: not known.
 
-    `legacy` says that TF_USE_LEGACY_KERAS is set around it; `arguments` are the words the script is called with.
+    `legacy` says that TF_USE_LEGACY_KERAS is set around it, `mends` that `fit` of Keras 3 is made to work from inside;
+    `arguments` are the words the script is called with.
     """
 
     main: Module
@@ -126,6 +130,7 @@ class Program:
     keras: tuple[int, ...] | None = None
     installed: Installed | None = None
     legacy: bool = False
+    mends: bool | None = None
     roles: Roles | None = None
     arguments: tuple[str, ...] | None = None
 
@@ -308,6 +313,11 @@ class Program:
             return None
         values = [it.value for it in ast.walk(function) if isinstance(it, ast.Return) and home.scope_of(it) is function]
         return (home, values[0]) if len(values) == 1 and values[0] is not None else None
+
+    def function(self, module: Module, func: ast.expr) -> Function | None:
+        """The own function that a name stands for."""
+        home, name = self._home(module, func)
+        return home.functions.get(name) if home is not None else None
 
     def _home(self, module: Module, func: ast.expr) -> tuple[Module | None, str]:
         """The own module that a called name is of, and the name there; None for another package's."""

@@ -69,6 +69,10 @@ class Values:
         """The one expression that a name stands for where it is used; None where that is not sure."""
         return self._assignments.of(name)
 
+    def given(self, name: ast.Name) -> ast.expr | None:
+        """What the one call of its function gives a parameter; None where that is not sure."""
+        return self._assignments.given(name)
+
     @functools.cached_property
     def _assignments(self) -> Assignments:
         return Assignments(module=self.module)
@@ -83,7 +87,7 @@ class Values:
             named = self._flag(node)
             if named is not None:
                 name, value = named
-                found[name] = UNKNOWN if name in found else self._given(name, value)
+                found[name] = UNKNOWN if name in found else self._given(node, name, value)
         return found
 
     def from_flags(self, node: ast.expr) -> bool:
@@ -106,8 +110,9 @@ class Values:
             seen.add(it)
             yield it
             waiting += ast.iter_child_nodes(it)
-            if isinstance(it, ast.Name) and (stands_for := self.assigned(it)) is not None:
-                waiting.append(stands_for)
+            if isinstance(it, ast.Name):
+                also = (self.assigned(it), self._assignments.entered(it), *self._assignments.additions(it))
+                waiting += filter(None, also)
 
     def _flag(self, call: ast.Call) -> tuple[str, Any] | None:
         words = {word.arg: word.value for word in call.keywords}
@@ -126,7 +131,7 @@ class Values:
             return (name, self.of(argument(call, 1, "default"))) if isinstance(name, str) else None
         return None
 
-    def _given(self, name: str, default: Any) -> Any:
+    def _given(self, flag: ast.Call, name: str, default: Any) -> Any:
         if self.arguments is None:
             return default if self.defaults else UNKNOWN
         options = (f"--{name}", f"--{name.replace('_', '-')}")
@@ -138,11 +143,24 @@ class Values:
                 value = self.arguments[at + 1] if at + 1 < len(self.arguments) else ""
             if "{" in value:
                 return UNKNOWN  # a placeholder, which each task fills in for itself
+            convert = self._kind_of(flag, default)
             try:
-                return type(default)(value) if isinstance(default, int | float | str) else UNKNOWN
+                return UNKNOWN if convert is None else convert(value)
             except ValueError:
                 return UNKNOWN
         return default
+
+    def _kind_of(self, flag: ast.Call, default: Any) -> Callable[[str], Any] | None:
+        """What makes its value of the word that is given; None where that is some function of the program's."""
+        if isinstance(default, int | float | str):
+            return type(default)
+        words = {word.arg: word.value for word in flag.keywords}
+        match words.get("type"):
+            case None:
+                return None if "action" in words or "nargs" in words else str
+            case ast.Name(id=name):
+                return _CONVERTERS.get(name)
+        return None
 
     def _of(self, node: ast.expr, depth: int) -> Any:
         if node not in self._seen:
@@ -159,7 +177,7 @@ class Values:
                 return value
             case ast.Name():
                 stands_for = self.assigned(node)
-                return UNKNOWN if stands_for is None else again(stands_for)
+                return UNKNOWN if stands_for is None or self._assignments.additions(node) else again(stands_for)
             case ast.Attribute(value=ast.Name() as holder, attr=attr) if self._holds_flags(holder):
                 return self.flags.get(attr, UNKNOWN)
             case ast.Attribute(value=ast.Name() as holder, attr="value") if isinstance(
@@ -205,28 +223,35 @@ class Values:
             return _CONVERTERS[func.id](args[0])
         return UNKNOWN
 
-    def _holds_flags(self, name: ast.Name) -> bool:
-        """`args = parser.parse_args()`, or absl's FLAGS."""
+    def _holds_flags(self, name: ast.Name, depth: int = 0) -> bool:
+        """`args = parser.parse_args()`, `main(parser.parse_args())` for `main(args)`, or absl's FLAGS."""
+        value = self.assigned(name) or self._assignments.given(name)
         if (self.module.dotted(name) or "").endswith("flags.FLAGS"):
             return True
-        value = self.assigned(name)
-        if isinstance(value, ast.Attribute):
-            return (self.module.dotted(value) or "").endswith("flags.FLAGS")
-        if not isinstance(value, ast.Call):
-            return False
-        if isinstance(value.func, ast.Attribute):
-            return value.func.attr == "parse_args"
-        return isinstance(value.func, ast.Name) and self._parses(value.func.id)
+        match value:
+            case ast.Name() if depth < _DEEP:
+                return self._holds_flags(value, depth + 1)
+            case ast.Attribute():
+                return (self.module.dotted(value) or "").endswith("flags.FLAGS")
+            case (
+                ast.Subscript(value=ast.Call(func=ast.Attribute(attr="parse_known_args")))
+                | ast.Call(func=ast.Attribute(attr="parse_args" | "parse_known_args"))
+            ):
+                return True
+            case ast.Call(func=ast.Name(id=function)):
+                return self._parses(function)
+        return False
 
     def _parses(self, function: str) -> bool:
         """Whether a function of the module returns `parser.parse_args()`."""
         found = self.module.functions.get(function)
         returned = [node.value for node in ast.walk(found) if isinstance(node, ast.Return)] if found else []
-        return len(returned) == 1 and (
-            isinstance(returned[0], ast.Call)
-            and isinstance(returned[0].func, ast.Attribute)
-            and returned[0].func.attr == "parse_args"
-        )
+        match returned:
+            case [ast.Call(func=ast.Attribute(attr="parse_args"))]:
+                return True
+            case [ast.Name() as name]:
+                return self._holds_flags(name)
+        return False
 
     @staticmethod
     def _known(items: Sequence[Any]) -> Any:

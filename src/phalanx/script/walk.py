@@ -136,7 +136,7 @@ class _Walk:
                     self.body(other, frame.under(statement, "else"))
             case ast.For(iter=source, body=body, orelse=other) | ast.AsyncFor(iter=source, body=body, orelse=other):
                 self._expression(source, frame)
-                self.body([*body, *other], frame.under(statement, "loop"))
+                self.body([*body, *other], frame if _enters(source, frame.module) else frame.under(statement, "loop"))
             case ast.While(test=test, body=body, orelse=other):
                 self._expression(test, frame)
                 always = isinstance(test, ast.Constant) and bool(test.value)
@@ -288,6 +288,20 @@ class _Walk:
             case ast.If(body=inner, orelse=other) if other:
                 return _Walk._leaves(inner, module) and _Walk._leaves(other, module)
         return False
+
+
+def _enters(source: ast.expr, module: Module) -> bool:
+    """Whether a loop over it is surely entered: `range(EPOCHS)` of a number above 0, a list that is written out."""
+    match source:
+        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "tqdm"), args=[inner, *_]):
+            return _enters(inner, module)
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as times)]):
+            return times > 0
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Name(id=name)]):
+            return module.numbers.get(name, 0) > 0
+        case ast.Tuple(elts=[first, *_]) | ast.List(elts=[first, *_]):
+            return not isinstance(first, ast.Starred)
+    return False
 
 
 def _may_leave(statement: ast.stmt, module: Module) -> bool:

@@ -10,10 +10,12 @@ _phalanx_runs() {
 }
 _phalanx_options() {
     case $1 in
-        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
-        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
-        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
-        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
+        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
+        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        advise) echo '--workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
+        bench) echo '--workers --ps --steps --seconds --patience --python --json --help' ;;
+        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
         ps) echo '--all -a --running --json --help' ;;
@@ -22,10 +24,11 @@ _phalanx_options() {
         report) echo '--json --help' ;;
         attach) echo '--quiet --json --help' ;;
         stacks) echo '--json --help' ;;
+        diagnose) echo '--json --help' ;;
         stop) echo '--now --wait --no-wait --help' ;;
         scale) echo '--help' ;;
         join) echo '--host --help' ;;
-        check) echo '--strategy --tf-version --expect-cluster --hosts --python --workers --ignore --format --json --fail-on --help' ;;
+        check) echo '--strategy --tf-version --expect-cluster --hosts --python --workers --chief --no-chief --ps --evaluator --ignore --format --json --fail-on --help' ;;
         explain) echo '--strategy --tf-version --json --width --ascii --help' ;;
         fix) echo '--strategy --in-place --fail-on --help' ;;
         agree) echo '--format --json --fail-on --help' ;;
@@ -35,14 +38,16 @@ _phalanx_options() {
 }
 _phalanx_valued() {
     case $1 in
-        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
-        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
-        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
-        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
+        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
+        bench) [[ ' --workers --ps --steps --seconds --patience --python ' == *" $2 "* ]] ;;
+        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
-        check) [[ ' --strategy --tf-version --hosts --python --workers --ignore --format --fail-on ' == *" $2 "* ]] ;;
+        check) [[ ' --strategy --tf-version --hosts --python --workers --ps --ignore --format --fail-on ' == *" $2 "* ]] ;;
         explain) [[ ' --strategy --tf-version --width ' == *" $2 "* ]] ;;
         fix) [[ ' --strategy --fail-on ' == *" $2 "* ]] ;;
         agree) [[ ' --format --fail-on ' == *" $2 "* ]] ;;
@@ -60,18 +65,22 @@ _phalanx() {
         elif [[ -z $only && $word == -?* ]]; then if _phalanx_valued "$verb" "$word"; then option=$word; fi
         else
             given=$((given + 1))
-            case $verb in run | chaos | plan | preflight) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
+            case $verb in run | chaos | plan | advise | bench | preflight) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
         fi
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight init schema ps logs events report attach stacks stop scale join check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan advise bench preflight init schema ps logs events report attach stacks diagnose stop scale join check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
+            "run --keras") known='auto legacy off' ;;
             "chaos --strategy") known='mwms ps estimator none auto' ;;
+            "chaos --keras") known='auto legacy off' ;;
             "plan --strategy") known='mwms ps estimator none auto' ;;
+            "plan --keras") known='auto legacy off' ;;
             "preflight --strategy") known='mwms ps estimator none auto' ;;
+            "preflight --keras") known='auto legacy off' ;;
             "check --strategy") known='auto mwms ps estimator' ;;
             "check --format") known='text json github sarif' ;;
             "check --fail-on") known='error warning info never' ;;
@@ -81,13 +90,13 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "advise --python" | "bench --python" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")
     else
         case $verb in
-            ps | logs | events | report | attach | stacks | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
+            ps | logs | events | report | attach | stacks | diagnose | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
             completion) known='bash zsh fish' ;;
         esac
     fi

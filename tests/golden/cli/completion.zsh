@@ -11,6 +11,8 @@ _phalanx() {
         'run:Train: start one program as a cluster on this machine and follow it to its end.'
         'chaos:Hurt a run on purpose, and say how it took that.'
         'plan:Show what `run` would start: cluster, tasks, addresses, interpreter, environment.'
+        'advise:Say which strategy fits a training, what it needs and how fast it goes.'
+        'bench:Run a script for some steps at several sizes, beside what was reckoned.'
         'preflight:Look at everything that would stop a run, and start nothing.'
         'init:Write a commented job.yaml for a script.'
         'schema:Print the JSON Schema of job.yaml, for editors.'
@@ -20,6 +22,7 @@ _phalanx() {
         'report:Say how a run ended, why, and what to do next.'
         'attach:Follow a run that goes on elsewhere.'
         'stacks:Print where each task is: what its threads do now.'
+        'diagnose:Say where the time of a run goes, and who makes it slow.'
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
@@ -63,6 +66,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -101,6 +105,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -147,6 +152,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -158,6 +164,34 @@ _phalanx() {
             '--json[Print the whole plan as JSON, every task'\''s TF_CONFIG included]' \
             '--detach[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
             '--quiet[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        advise) _arguments -s -A '-*' : \
+            '--workers=[For so many workers (2)]:value: ' \
+            '--ps=[With so many parameter servers (the fewest that hold the model and are no brake)]:value: ' \
+            '--hosts=[They have so many hosts (1), all alike]:value: ' \
+            '--memory=[Memory of one host (this machine'\''s)]:value: ' \
+            '--cores=[Cores of one host (this machine'\''s)]:value: ' \
+            '--bandwidth=[From one host to another\: 10Gbit or 1.25GB, a second (10Gbit)]:value: ' \
+            '--parameters=[Parameters of dense layers\: 25M]:value: ' \
+            '--tables=[An embedding table, ROWSxCOLUMNS\: 10Mx64 (may be repeated)]:value: ' \
+            '--ids=[Rows that one example takes from each table (1)]:value: ' \
+            '--optimizer=[sgd, momentum, adagrad, rmsprop, adam and their like (adam)]:value: ' \
+            '--batch=[Examples of one step of all workers together (the script'\''s; else 32)]:value: ' \
+            '--step=[What one step of one worker takes\: 120ms (reckoned)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--patience=[The script has so long to come to its first step (2m)]:value: ' \
+            '--json[Print it all as JSON]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        bench) _arguments -s -A '-*' : \
+            '--workers=[The sizes, by comma (1,2)]:value: ' \
+            '--ps=[With so many parameter servers, and a chief]:value: ' \
+            '--steps=[At least so many steps of each size (50), after ten that are not counted]:value: ' \
+            '--seconds=[For at least so long (5s)]:value: ' \
+            '--patience=[A size that has not done its steps by then has failed (5m)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--json[Print it all as JSON]' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         preflight) _arguments -s -A '-*' : \
@@ -185,6 +219,7 @@ _phalanx() {
             '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
             '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
             '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
             '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
             '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
             '--preflight[Look before TensorFlow starts, or do not]' \
@@ -241,6 +276,10 @@ _phalanx() {
             '--json[One JSON object a task and line]' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
+        diagnose) _arguments -s : \
+            '--json[Every figure, for scripts]' \
+            '--help[Say what it does and takes]' \
+            '1:run:_phalanx_runs' ;;
         stop) _arguments -s : \
             '--now[KILL at once, without a grace to save in]' \
             '--wait[Return when it has ended]' \
@@ -261,6 +300,10 @@ _phalanx() {
             '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
             '--python=[The interpreter that will run the script (found\: see `phalanx plan`)]:file:_files' \
             '--workers=[How many workers will run the script (more than one)]:value: ' \
+            '--chief[Whether one chief will run it beside the workers]' \
+            '--no-chief[Whether one chief will run it beside the workers]' \
+            '--ps=[How many parameter servers the cluster will have; implies one chief]:value: ' \
+            '--evaluator[Whether an evaluator will run it too]' \
             '--ignore=[A rule, by id, to leave out (may be repeated)]:value: ' \
             '--format=[text for people, json for programs, github and sarif for pipelines]:value:(text json github sarif)' \
             '--json[Short for --format json]' \

@@ -52,7 +52,7 @@ def programs_of(tasks: Sequence[StartTask], environ: Mapping[str, str], cwd: str
             line=interpreter_line(same[0].argv),
             environ={**environ, **same[0].env},
             cwd=cwd,
-            serving=sum(task.port is not None for task in same),
+            serving=sum(task.port is not None and not task.lent for task in same),
             visible=tuple(
                 task.env.get("CUDA_VISIBLE_DEVICES", environ.get("CUDA_VISIBLE_DEVICES"))
                 for task in same

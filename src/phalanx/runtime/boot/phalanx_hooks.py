@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from phalanx.runtime.boot.phalanx_collectives import Collectives
+    from phalanx.runtime.boot.phalanx_fit import Fit
     from phalanx.runtime.boot.phalanx_life import Line
     from phalanx.runtime.boot.phalanx_steps import Deeds, Steps
 
@@ -19,26 +21,30 @@ _IMPORTLIB = "<frozen importlib._bootstrap_external>"  # Python leaves its frame
 _EAGERLY = object()  # stands for a loop that takes gradients outside any tf.function
 _SCHEDULED = object()  # for the closures that a ParameterServer coordinator hands out
 
+#: Arguments of `configure_coordination_service` after the service's type, and before the limit of its heartbeats.
+_BEFORE_HEARTBEAT = 4
+
 #: The exit code of a program that was asked to end and has saved (128 + SIGTERM).
 LEFT = 143
 
 
-def ride(line: "Line", steps_module: "Any", stop_module: "Any") -> None:
-    """Put the parts together: the two modules are phalanx_steps and phalanx_stop, which nothing can import later."""
-    steps = steps_module.Steps(line)
-    stop = stop_module.Stop(line, steps, absolute)
+def ride(line: "Line", parts: "dict[str, Any]") -> None:
+    """Put the parts together: the modules beside this one, by name, which nothing can import later."""
+    steps = parts["phalanx_steps"].Steps(line)
+    stop = parts["phalanx_stop"].Stop(line, steps, absolute)
+    fit = parts["phalanx_fit"].Fit(line)
+    collectives = parts["phalanx_collectives"].Collectives(line)
     steps.on_first = stop.arm
+    steps.looks = [fit.look, collectives.look]
 
     def on_end() -> None:
+        parts["phalanx_error"].tell(line, parts["phalanx_life"].quoted)
         line.finish()
         stop.finish()
 
-    install(steps, steps_module.Deeds(steps, absolute), on_end)
-
-
-def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> None:
-    """Hook what is loaded, and the rest when it is. `on_end` is called when the main thread is done."""
+    deeds = parts["phalanx_steps"].Deeds(steps, absolute)
     hooks: "dict[str, Callable[[Any], None]]" = {
+        "tensorflow.python.eager.context": _heartbeats,
         "threading": lambda module: _end(module, on_end),
         "tensorflow.python.eager.polymorphic_function.polymorphic_function": lambda module: _calls(module, steps),
         "tensorflow.python.eager.polymorphic_function.tracing_compilation": lambda module: _traces(module, steps),
@@ -51,7 +57,43 @@ def install(steps: "Steps", deeds: "Deeds", on_end: "Callable[[], None]") -> Non
         "keras.src.models.model": lambda module: _models(module, deeds),
         "tf_keras.src.engine.training": lambda module: _models(module, deeds),
         "keras.src.callbacks.backup_and_restore": lambda module: _backups(module, deeds),
+        "keras.src.callbacks.callback_list": lambda module: _epochs(module.CallbackList, fit),
+        "tf_keras.src.callbacks": lambda module: _epochs(module.CallbackList, fit),
+        "tensorflow.python.ops.collective_ops": lambda module: _collectives(
+            module, collectives, parts["phalanx_collectives"].NAMES
+        ),
     }
+    for name, mend in _mends(line, parts).items():
+        hooks[name] = _both(hooks[name], mend) if name in hooks else mend
+    install(hooks)
+
+
+def _mends(line: "Line", parts: "dict[str, Any]") -> "dict[str, Callable[[Any], None]]":
+    """What is made to work in Keras 3, by the module it is done to."""
+    keras3 = parts["phalanx_keras3"]
+    notes = keras3.Notes(line)
+    files = parts["phalanx_files"].Files(notes, keras3, disguise)
+    return {
+        "keras.src.backend.tensorflow.trainer": keras3.Mend(notes, disguise).take,
+        "keras.src.callbacks.callback_list": files.callbacks,
+        "keras.src.saving.saving_api": files.saving,
+    }
+
+
+def _both(one: "Callable[[Any], None]", other: "Callable[[Any], None]") -> "Callable[[Any], None]":
+    """Two hooks for one module; a version that is strange to one may be known to the other."""
+
+    def both(module: "Any") -> None:
+        try:
+            one(module)
+        finally:
+            other(module)
+
+    return both
+
+
+def install(hooks: "dict[str, Callable[[Any], None]]") -> None:
+    """Call each hook with its module: now where that is loaded, else as soon as it is."""
 
     def take(name: str, module: "Any") -> None:
         hook = hooks.pop(name, None)
@@ -119,12 +161,12 @@ def _calls(module: "Any", steps: "Steps") -> None:
             return original(self, *args, **kwds)
         if steps.before(self):
             raise SystemExit(LEFT)
-        done = False
+        done, result = False, None
         try:
             result = original(self, *args, **kwds)
             done = True
         finally:
-            steps.after(self, done)
+            steps.after(self, done, result)
         return result
 
     disguise(_call, original)
@@ -161,7 +203,7 @@ def _gradients(module: "Any", steps: "Steps") -> None:
             result = original(self, *args, **kwargs)
             done = True
         finally:
-            steps.after(_EAGERLY, done)
+            steps.after(_EAGERLY, done, args[0] if args else kwargs.get("target"))
         return result
 
     disguise(gradient, original)
@@ -186,6 +228,23 @@ def _schedules(module: "Any", steps: "Steps") -> None:
 
     disguise(schedule, original)
     module.ClusterCoordinator.schedule = schedule
+
+
+# Heartbeats ----------------------------------------------------------------------------------------------------------
+
+
+def _heartbeats(module: "Any") -> None:
+    """TensorFlow gives a silent peer ten seconds; only an argument shortens them, and nobody passes it (facts §3)."""
+    original = module.Context.configure_coordination_service
+
+    def configure_coordination_service(self: "Any", service_type: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        limit = os.environ.get("PHALANX_HEARTBEAT", "")
+        if limit.isdigit() and len(args) < _BEFORE_HEARTBEAT:
+            kwargs.setdefault("heartbeat_timeout_in_ms", int(limit))
+        return original(self, service_type, *args, **kwargs)
+
+    disguise(configure_coordination_service, original)
+    module.Context.configure_coordination_service = configure_coordination_service
 
 
 # Checkpoints ---------------------------------------------------------------------------------------------------------
@@ -241,6 +300,51 @@ def _backups(module: "Any", deeds: "Deeds") -> None:
 
     _deed(module.BackupAndRestore, "_save_model", deeds, "saved", folder)
     _deed(module.BackupAndRestore, "_load_model", deeds, "restored", folder)
+
+
+# How far, how good, and what it waits for --------------------------------------------------------------------------
+
+
+def _epochs(owner: "Any", fit: "Fit") -> None:
+    """Hear `owner`, a list of callbacks, where a training and its epochs begin and end."""
+    _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: fit.begins(self), None)
+    _heard(owner, "on_train_end", None, lambda *_args, **_kwargs: fit.ends())
+    _heard(owner, "on_epoch_begin", lambda _self, epoch, *_args, **_kwargs: fit.epoch_begins(epoch), None)
+    _heard(owner, "on_epoch_end", None, lambda _self, _epoch, logs=None: fit.epoch_ends(logs))
+
+
+def _heard(owner: "Any", name: str, before: "Callable[..., None] | None", after: "Callable[..., None] | None") -> None:
+    """Have one method call `before` and `after` with its own arguments."""
+    original = owner.__dict__[name]
+
+    def wrapper(*args: "Any", **kwargs: "Any") -> "Any":
+        if before is not None:
+            before(*args, **kwargs)
+        result = original(*args, **kwargs)
+        if after is not None:
+            after(*args, **kwargs)
+        return result
+
+    disguise(wrapper, original)
+    setattr(owner, name, wrapper)
+
+
+def _collectives(module: "Any", collectives: "Collectives", names: "tuple[str, ...]") -> None:
+    for name in names:
+        _collective(module, collectives, name)
+
+
+def _collective(module: "Any", collectives: "Collectives", name: str) -> None:
+    original = getattr(module, name)
+
+    def wrapper(t: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        mark, t = collectives.begin(t)
+        result = original(t, *args, **kwargs)
+        collectives.end(mark, result)
+        return result
+
+    disguise(wrapper, original)
+    setattr(module, name, wrapper)
 
 
 # The end -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 #: The words, 64-bit signed integers in this machine's order; times are CLOCK_MONOTONIC in nanoseconds.
 #: Each of TRACING, VALIDATION and SAVING counts how deep the main thread is in it; FINISHED is 0 or 1.
 PID, STEPS, STEPPED, LONGEST, TRACING, VALIDATION, SAVING, FINISHED, DROPPED = range(9)
-WORDS = 16
+#: What `fit` tells: the epoch from 1, how many there will be, steps that make one, steps done in this one. 0: unknown.
+EPOCH, EPOCHS, PER_EPOCH, IN_EPOCH = range(9, 13)
+#: How often a loss was read, and the newest, as a double; nanoseconds inside collectives, 0: none was measured.
+LOSSES, LOSS, COLLECTIVE = range(13, 16)
+WORDS = 32
 #: Bytes of the file that hold words; stacks are written behind them.
 SIZE = 4096
 
@@ -33,15 +37,21 @@ class Line:
         """`memory`, `pipe`: open files; `number`: the signal that has all stacks written behind the words."""
         for fd in (memory, pipe):
             os.set_inheritable(fd, False)  # noqa: FBT003 - yes or no
-        self.words = memoryview(_map(memory)).cast("q")
+        self._share(memoryview(_map(memory)))
         for place in range(WORDS):
             self.words[place] = 0
         self.main_thread = _thread.get_ident()
         self.now = _builtin("time").monotonic_ns
         self._pipe, self._file = pipe, os.fstat(pipe)
+        self._memory, self._memory_file = memory, os.fstat(memory)
         _builtin("faulthandler").register(number, file=memory, all_threads=True, chain=False)
         os.register_at_fork(after_in_child=self._leave)
         self.words[PID] = os.getpid()
+
+    def _share(self, memory: "memoryview[int]") -> None:
+        self.words = memory.cast("q")
+        #: The same words, read and written as doubles.
+        self.numbers = memory.cast("d")
 
     @property
     def ours(self) -> bool:
@@ -51,9 +61,9 @@ class Line:
     def say(self, kind: str, **about: "str | int") -> None:
         """One fact, at once or never: a full pipe drops and counts it."""
         try:
-            fields = [f'"is":{_quoted(kind)}']
+            fields = [f'"is":{quoted(kind)}']
             for name, value in about.items():
-                fields.append(f"{_quoted(name)}:{_quoted(value) if isinstance(value, str) else int(value)}")
+                fields.append(f"{quoted(name)}:{quoted(value) if isinstance(value, str) else int(value)}")
             text = ("{" + ",".join(fields) + "}\n").encode("ascii")
             if self._pipe < 0:
                 return
@@ -65,6 +75,13 @@ class Line:
         except Exception:  # noqa: BLE001 - counted, and never the program's trouble
             self.words[DROPPED] += 1
 
+    def leave_text(self, text: bytes) -> int:
+        """Put it behind the words, where stacks are written as well; how many bytes are there, 0 where none can be."""
+        if not os.path.samestat(os.fstat(self._memory), self._memory_file):
+            return 0
+        os.ftruncate(self._memory, SIZE)
+        return os.pwrite(self._memory, text, SIZE)
+
     def finish(self) -> None:
         """The main thread has come to the end of the program."""
         if self.ours and _thread.get_ident() == self.main_thread:
@@ -73,7 +90,7 @@ class Line:
 
     def _leave(self) -> None:
         self._pipe = -1
-        self.words = memoryview(bytearray(WORDS * 8)).cast("q")
+        self._share(memoryview(bytearray(WORDS * 8)))
 
 
 def attach(text: bytes) -> "Line | None":
@@ -85,7 +102,7 @@ def attach(text: bytes) -> "Line | None":
         return None
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A JSON string in ASCII; what cannot be decoded (surrogates of file names) survives as it is."""
     out = []
     for letter in text:

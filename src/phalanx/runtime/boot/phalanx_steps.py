@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 
 # Places of the words, as in phalanx_life.
 _STEPS, _STEPPED, _LONGEST, _TRACING, _VALIDATION, _SAVING = range(1, 7)
+_IN_EPOCH = 12
 
 #: How often a function without gradients is called before it is taken for the one that trains.
 _A_LOOP = 10
+
+#: Nanoseconds between two looks at what costs more than a store: a loss, the time in collectives.
+_LOOK = 250_000_000
 
 
 class Steps:
@@ -39,6 +43,9 @@ class Steps:
         self.gate: "Callable[[], bool] | None" = None
         #: What is done once, after the first step, in the main thread.
         self.on_first: "Callable[[], None] | None" = None
+        #: Called with what a step has returned: after the first one, and then after one in a while.
+        self.looks: "list[Callable[[Any], None]]" = []
+        self._look_at = 0
         self._counts: "dict[int, int]" = {}
         self._training: "dict[int, Any]" = {}
         self._other, self._row = 0, 0  # the last function that does not train, and how often in a row
@@ -62,8 +69,8 @@ class Steps:
         self.current = function
         return False
 
-    def after(self, function: "Any", done: bool) -> None:  # noqa: FBT001 - yes or no
-        """It has ended: by an exception where it is not `done`."""
+    def after(self, function: "Any", done: bool, result: "Any" = None) -> None:  # noqa: FBT001 - yes or no
+        """It has ended: by an exception where it is not `done`, else with this result."""
         self.current = None
         try:
             key = id(function)
@@ -76,17 +83,22 @@ class Steps:
                 return
             count = self._counts[key] = self._counts.get(key, 0) + 1
             if trains or (not self._training and count >= _A_LOOP):
-                self._step(count)
+                self._step(count, result)
         except Exception:  # noqa: BLE001 - not counted, and never the program's trouble
             return
 
-    def _step(self, count: int) -> None:
+    def _step(self, count: int, result: "Any") -> None:
         words, now = self.line.words, self.line.now()
         if not self._paused and now - words[_STEPPED] > words[_LONGEST]:
             words[_LONGEST] = now - words[_STEPPED]
         self._paused = False
         words[_STEPPED] = now
         words[_STEPS] = max(words[_STEPS], count)
+        words[_IN_EPOCH] += 1
+        if now >= self._look_at:
+            self._look_at = now + _LOOK
+            for look in self.looks:
+                look(result)
         if not self._first_said:
             self._first_said = True
             self.line.say("first-step")
@@ -100,7 +112,7 @@ class Steps:
             if key in self._training:
                 return
             if not self._training:
-                self.line.words[_STEPS] = 0
+                self.line.words[_STEPS] = self.line.words[_IN_EPOCH] = 0
             if type(function) is object:
                 self._training[key] = function
             else:

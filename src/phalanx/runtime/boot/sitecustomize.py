@@ -8,6 +8,19 @@ import os
 import site
 import sys
 
+#: What rides along beside this file.
+_PARTS = (
+    "phalanx_collectives",
+    "phalanx_error",
+    "phalanx_files",
+    "phalanx_fit",
+    "phalanx_hooks",
+    "phalanx_keras3",
+    "phalanx_life",
+    "phalanx_steps",
+    "phalanx_stop",
+)
+
 
 def _boot(here: str) -> None:
     environ = os.environb
@@ -44,16 +57,12 @@ def _attach(files: "bytes | None") -> None:
     if files is None:
         return
     try:
-        import phalanx_hooks  # type: ignore[import-not-found]  # as below
-        import phalanx_life  # type: ignore[import-not-found]  # as below
-        import phalanx_steps  # type: ignore[import-not-found]  # as below
-        import phalanx_stop  # type: ignore[import-not-found]  # as below
-
-        for name in ("phalanx_hooks", "phalanx_life", "phalanx_steps", "phalanx_stop"):
+        parts = {name: __import__(name) for name in _PARTS}
+        for name in _PARTS:
             del sys.modules[name]
-        line = phalanx_life.attach(files)
+        line = parts["phalanx_life"].attach(files)
         if line is not None:
-            phalanx_hooks.ride(line, phalanx_steps, phalanx_stop)
+            parts["phalanx_hooks"].ride(line, parts)
     except Exception:  # noqa: BLE001 - see above
         return
 

@@ -1,10 +1,9 @@
-"""Rules about who the script thinks it is: TF_CONFIG overwritten, other sources of the cluster, tests for the chief."""
+"""Rules about who the script thinks it is: TF_CONFIG overwritten or taken away, its own servers, roles left out."""
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,28 +13,22 @@ from phalanx.script.rule import Hit, Rule
 from phalanx.script.walk import Step
 from phalanx.tfconfig.finding import Severity
 
-_SLURM = "tensorflow.distribute.cluster_resolver.SlurmClusterResolver"
-_SLURM_NAMES = re.compile(
-    r"SLURM(?:D)?_(?:PROCID|NODELIST|JOB_NODELIST|STEP_NODELIST|NODEID|NODENAME|NTASKS|LOCALID)\Z"
-)
-_FLAG_NAMES = frozenset({"job_name", "task_index", "ps_hosts", "worker_hosts"})
 SERVERS = (
     "tensorflow.distribute.Server",
     "tensorflow.train.Server",
     "tensorflow.compat.v1.train.Server",
     "tensorflow.compat.v1.distribute.Server",
 )
-_CLUSTER_SPECS = ("tensorflow.train.ClusterSpec", "tensorflow.compat.v1.train.ClusterSpec")
 
 
-def _changed(program: Program) -> Iterator[tuple[Module, ast.AST, ast.expr | None]]:
+def changed(program: Program) -> Iterator[tuple[Module, ast.AST, ast.expr | None]]:
     """Where the script sets TF_CONFIG (None: takes it away) without a condition that may be about it."""
     for change in program.changes:
         if change.name == "TF_CONFIG" and program.always(change.node):
             yield change.module, change.node, change.value
 
 
-def _after_strategy(program: Program, node: ast.AST) -> Step | None:
+def after_strategy(program: Program, node: ast.AST) -> Step | None:
     """The strategy that is always built before this statement."""
     steps = program.steps
     at = next((number for number, step in enumerate(steps) if step.node is node), None)
@@ -45,14 +38,14 @@ def _after_strategy(program: Program, node: ast.AST) -> Step | None:
 
 
 def _overwritten(program: Program) -> Iterator[Hit]:
-    for module, node, value in _changed(program):
-        if value is None or _after_strategy(program, node) is not None:
+    for module, node, value in changed(program):
+        if value is None or after_strategy(program, node) is not None:
             continue
-        if (who := _task(program.constant(module, value))) is not None:
+        if (who := task_of(program.constant(module, value))) is not None:
             yield Hit(module, node, f"the script sets TF_CONFIG itself, and is {who} in every task")
 
 
-def _task(value: Any) -> str | None:
+def task_of(value: Any) -> str | None:
     """`worker:0`, where a TF_CONFIG says that whole; what is not known of it stands there as a text."""
     task = _config(value).get("task")
     if isinstance(task, dict) and isinstance(task.get("index"), int) and isinstance(task.get("type"), str):
@@ -70,19 +63,23 @@ def _config(value: Any) -> dict[str, Any]:
 
 
 def _removed(program: Program) -> Iterator[Hit]:
-    for module, node, value in _changed(program):
+    for module, node, value in changed(program):
         built = any(step.name in STRATEGIES for step in program.steps)
-        if value is None and built and _after_strategy(program, node) is None and not _set_anywhere(program):
+        if value is None and built and after_strategy(program, node) is None and not _set_in_time(program):
             yield Hit(module, node)
 
 
-def _set_anywhere(program: Program) -> bool:
-    return any(change.name == "TF_CONFIG" and change.value is not None for change in program.changes)
+def _set_in_time(program: Program) -> bool:
+    """Whether it is set somewhere, and not only after the strategy was built."""
+    return any(
+        change.name == "TF_CONFIG" and change.value is not None and after_strategy(program, change.node) is None
+        for change in program.changes
+    )
 
 
 def _too_late(program: Program) -> Iterator[Hit]:
-    for module, node, value in _changed(program):
-        if value is not None and (strategy := _after_strategy(program, node)) is not None:
+    for module, node, value in changed(program):
+        if value is not None and (strategy := after_strategy(program, node)) is not None:
             line = getattr(strategy.node, "lineno", 0)
             yield Hit(module, node, f"TF_CONFIG is set after the strategy of line {line} was built")
 
@@ -131,7 +128,7 @@ def _joins(step: Step) -> bool:
 def _ps_under_mwms(program: Program) -> Iterator[Hit]:
     if program.strategy != "mwms":
         return
-    for module, node, value in _changed(program):
+    for module, node, value in changed(program):
         cluster = _config(program.constant(module, value)).get("cluster") if value is not None else None
         if isinstance(cluster, dict) and cluster.get("ps"):
             said = "the TF_CONFIG of the script has a ps, and its strategy is MultiWorkerMirroredStrategy"
@@ -145,82 +142,6 @@ def _ps_under_mwms(program: Program) -> Iterator[Hit]:
                     "the job has a ps, and the script builds MultiWorkerMirroredStrategy in every task",
                     fix="leave --ps out, or build a ParameterServerStrategy in the chief",
                 )
-
-
-def _slurm(program: Program) -> Iterator[Hit]:
-    given = program.roles is not None  # by phalanx, which tells it by TF_CONFIG
-    for call in program.calls:
-        if call.name == _SLURM:
-            surely = given and program.always(call.node)
-            yield Hit(call.module, call.node, severity=Severity.ERROR if surely else None)
-            return
-    if not _set_anywhere(program):
-        return
-    for module in program.modules:
-        for node in module.nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _SLURM_NAMES.match(node.value):
-                yield Hit(module, node, f"the script makes TF_CONFIG of {node.value} and its like")
-                return
-
-
-def _flags(program: Program) -> Iterator[Hit]:
-    for module, node, value in _changed(program):
-        unknown = _task(program.constant(module, value)) is None
-        if value is not None and unknown and program.values(module).from_flags(value):
-            yield Hit(module, node, "the script makes TF_CONFIG of its flags")
-            return
-    if program.says("TF_CONFIG") or "TFConfigClusterResolver" in program.words or "estimator" in program.words:
-        return
-    for call in program.calls:
-        if call.name in _CLUSTER_SPECS and program.values(call.module).flags.keys() & _FLAG_NAMES:
-            yield Hit(call.module, call.node)
-            return
-
-
-def _chief(program: Program) -> Iterator[Hit]:
-    """A test for `chief` or `master` alone, where nothing asks for worker 0 too."""
-    if program.alone or (program.roles is not None and program.roles.chief):
-        return
-    if program.strategy != "mwms" or _asks_for_first(program):
-        return
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Compare(
-                    left=left, ops=[ast.Eq()], comparators=[ast.Constant(value="chief" | "master" as who)]
-                ):
-                    if "type" in ast.unparse(left):
-                        yield Hit(
-                            module,
-                            node,
-                            f"without a chief in the cluster `{ast.unparse(node)[:60]}` is true in no task",
-                            fix=""
-                            if who == "chief"
-                            else "ask for the chief, or worker 0 where there is none; TensorFlow 2 knows no master",
-                        )
-                        return
-
-
-def _asks_for_first(program: Program) -> bool:
-    """Whether something compares an index with 0, negates one, or looks whether there is a chief at all."""
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Compare(comparators=[ast.Constant(value=0)]) | ast.Compare(left=ast.Constant(value=0)):
-                    return True
-                case ast.Compare(ops=[ast.In() | ast.NotIn()]):
-                    return True
-                case ast.UnaryOp(op=ast.Not(), operand=ast.Name() | ast.Attribute()):
-                    return True
-                case ast.Compare(comparators=[ast.Constant(value=None)]):
-                    return True
-    return bool({"is_chief", "should_save", "should_checkpoint"} & _attributes(program))
-
-
-def _attributes(program: Program) -> frozenset[str]:
-    return frozenset(
-        node.attr for module in program.modules for node in module.nodes if isinstance(node, ast.Attribute)
-    )
 
 
 def _evaluator(program: Program) -> Iterator[Hit]:
@@ -237,10 +158,21 @@ def _no_server(program: Program) -> Iterator[Hit]:
         return
     if program.tensorflow is not None and program.tensorflow < (2, 4):
         return
+    if program.roles is not None and not program.roles.serves:
+        return
     for step in program.strategies:
         if STRATEGIES[step.name or ""] == "ps" and not step.guards:
             yield Hit(step.module, step.node)
             return
+
+
+def _no_resolver(program: Program) -> Iterator[Hit]:
+    """Those before 2.4 read TF_CONFIG themselves."""
+    if program.tensorflow is not None and program.tensorflow < (2, 4):
+        return
+    for call in program.calls:
+        if STRATEGIES.get(call.name) == "ps" and not call.node.args and not call.node.keywords:
+            yield Hit(call.module, call.node)
 
 
 RULES = (
@@ -299,33 +231,6 @@ RULES = (
         source="facts §9",
     ),
     Rule(
-        id="cluster-from-slurm",
-        severity=Severity.WARNING,
-        message="The script takes its cluster from Slurm's variables and does not read TF_CONFIG.",
-        find=_slurm,
-        consequence="Outside an srun step it fails; inside one it overrides the cluster that the launcher has made.",
-        fix="MultiWorkerMirroredStrategy() without a resolver reads TF_CONFIG, which is right in every place",
-        source="R28; R55; R56",
-    ),
-    Rule(
-        id="cluster-from-flags",
-        severity=Severity.WARNING,
-        message="The script takes its cluster from flags (--ps_hosts, --job_name …) and does not read TF_CONFIG.",
-        find=_flags,
-        consequence="One command for all tasks gives all of them the same flags: every process is the same task.",
-        fix="read TF_CONFIG: tf.distribute.cluster_resolver.TFConfigClusterResolver() has cluster_spec(), task_type…",
-        source="R08; R18",
-    ),
-    Rule(
-        id="chief-is-nowhere",
-        severity=Severity.WARNING,
-        message="The script's test for the chief is true in no task of a cluster without one.",
-        find=_chief,
-        consequence="What only the chief does (save, log, export) is done by nobody.",
-        fix="--chief gives the cluster one; or count worker 0 as the chief where the cluster has none",
-        source="R09; R22",
-    ),
-    Rule(
         id="evaluator-branch",
         severity=Severity.ERROR,
         message="The evaluator runs the same script, which builds MultiWorkerMirroredStrategy in every task.",
@@ -342,7 +247,17 @@ RULES = (
         find=_no_server,
         consequence="Each worker and ps tries to be the chief: UnknownError: Could not start gRPC server.",
         fix='before it: if resolver.task_type in ("worker", "ps"): tf.distribute.Server(resolver.cluster_spec(), '
-        'job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc").join()',
+        'job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc").join(); '
+        "or let phalanx run it, in job.yaml: roles: {worker: {command: server}, ps: {command: server}}",
         source="facts §2",
+    ),
+    Rule(
+        id="ps-without-resolver",
+        severity=Severity.ERROR,
+        message="ParameterServerStrategy is given no cluster resolver.",
+        find=_no_resolver,
+        consequence="TypeError: missing 1 required positional argument: 'cluster_resolver'.",
+        fix="ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())",
+        source="measured on TensorFlow 2.21",
     ),
 )

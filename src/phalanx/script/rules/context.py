@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.script.module import Module
-from phalanx.script.program import MODELS, STRATEGIES, STRATEGY_WORDS, Program
+from phalanx.script.program import ALONE, MODELS, STRATEGIES, STRATEGY_WORDS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.walk import Step
 from phalanx.tfconfig.finding import Severity
@@ -117,6 +117,8 @@ OF_KERAS = frozenset(
         *("metrics.CategoricalAccuracy", "metrics.BinaryAccuracy", "layers.TextVectorization", "layers.StringLookup"),
     }
 )
+#: Words of a program with any strategy.
+_OF_ANY = frozenset({"strategy", "Strategy"})
 _INPUTS = ("Input", "layers.Input", "layers.InputLayer")
 #: With these in a program, operations may go into a graph that has no context.
 _GRAPHS = frozenset({"Graph", "disable_eager_execution", "disable_v2_behavior", "init_scope"})
@@ -179,16 +181,30 @@ def _written(step: Step) -> str:
 
 def _none(program: Program) -> Iterator[Hit]:
     """Every word that could hint at a strategy, or at another way of training together, takes the rule back."""
-    if program.alone:
-        return
     others = {"horovod", "hvd", "estimator", "Estimator", "TPUStrategy", "DTensor", "dtensor", "multi_gpu_model"}
+    if program.alone or program.words & others:
+        return
+    yield from _mirrored(program)
     reads = {"TF_CONFIG", "PHALANX_TASK", "RANK", "WORLD_SIZE"}
-    if program.words & (STRATEGY_WORDS | others) or any(map(program.says, reads)) or not program.closed:
+    if program.words & STRATEGY_WORDS or any(map(program.says, reads)) or not program.closed:
         return
     for module, call, _ in program.fits:
         if program.happens(call):
             yield Hit(module, call)
             return
+
+
+def _mirrored(program: Program) -> Iterator[Hit]:
+    """In a job of several tasks: a strategy whose replicas are all in one process, and no other."""
+    named = [call for call in program.calls if call.name in ALONE]
+    words = {word for call in named for word in call.name.split(".")}
+    if program.roles is None or not named or program.words & (STRATEGY_WORDS - words - _OF_ANY):
+        return
+    if not program.closed or any(map(program.says, ("TF_CONFIG", "RANK", "WORLD_SIZE"))):
+        return
+    call = named[0]
+    said = f"{call.name.rpartition('.')[2]} trains in one process, and the script builds no other strategy"
+    yield Hit(call.module, call.node, said)
 
 
 RULES = (
@@ -204,7 +220,7 @@ RULES = (
     Rule(
         id="no-strategy",
         severity=Severity.WARNING,
-        message="The script trains, and builds no tf.distribute strategy.",
+        message="The script trains, and builds no strategy of several processes.",
         find=_none,
         consequence="Each task trains its own model on all the data, and all of them succeed.",
         fix="strategy = tf.distribute.MultiWorkerMirroredStrategy() first, the model and compile() under "

@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from phalanx.script.endings import Endings
 from phalanx.script.module import Module, argument
 from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.rules.tensorflow1 import names, once
-from phalanx.script.values import UNKNOWN
 from phalanx.tfconfig.finding import Severity
 
 _THREE = 3
 #: Keras whose `fit` was seen to fail under MultiWorkerMirroredStrategy, first and last (facts §1; keras#20585, #20329).
 _FIT_FAILS = ((3, 6), (3, 15))
-_TWO_WAYS = "pip install tf_keras and TF_USE_LEGACY_KERAS=1 for every task"
+_TWO_WAYS = "pip install tf_keras and TF_USE_LEGACY_KERAS=1 for every task (keras: legacy)"
+_FAILS = "ValueError: Attempt to convert a value (PerReplica…) with an unsupported type, at the first step."
+_BY_HAND = f"Started by hand: {_FAILS}"
+_ELSE = f"elsewhere {_TWO_WAYS}, or a custom loop with strategy.run, in which Keras 3 layers and optimizers work"
 
 #: Names that no Keras 3 has; asked where nobody can look into the installed package.
 _GONE = [
@@ -73,20 +76,21 @@ def _is_model(name: str) -> bool:
     return name in MODELS or name.startswith("applications.")
 
 
-def _path(program: Program, module: Module, call: ast.Call) -> object:
-    """The path a call is given, as text; UNKNOWN where it is not read."""
-    value = program.value(module, argument(call, 0, "filepath"))
-    return value if isinstance(value, str) else UNKNOWN
+def _path(program: Program, module: Module, call: ast.Call) -> str | None:
+    """The path a call is given, or its end: `…/model`; None where that is not read."""
+    given = argument(call, 0, "filepath")
+    end = Endings(program=program).of(module, given)
+    return end if end is None or isinstance(program.value(module, given), str) else f"…/{end.rpartition('/')[2]}"
 
 
 def _save_weights(program: Program) -> Iterator[Hit]:
     for module, call, name in _methods(program, "save_weights"):
         path = _path(program, module, call)
-        if _is_model(name) and isinstance(path, str) and not path.endswith(".weights.h5"):
+        if _is_model(name) and path is not None and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'save_weights("{path}") does not end in .weights.h5')
     for module, call, save_weights_only in _checkpoints(program):
         path = _path(program, module, call)
-        if save_weights_only is True and isinstance(path, str) and not path.endswith(".weights.h5"):
+        if save_weights_only is True and path is not None and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'ModelCheckpoint("{path}", save_weights_only=True) does not end in .weights.h5')
 
 
@@ -101,11 +105,11 @@ def _checkpoints(program: Program) -> Iterator[tuple[Module, ast.Call, object]]:
 def _save_path(program: Program) -> Iterator[Hit]:
     for module, call, name in _methods(program, "save"):
         path = _path(program, module, call)
-        if _is_model(name) and isinstance(path, str) and not path.endswith((".keras", ".h5", ".hdf5")):
+        if _is_model(name) and path is not None and not path.endswith((".keras", ".h5", ".hdf5")):
             yield Hit(module, call, f'save("{path}") says neither .keras nor .h5')
     for module, call, save_weights_only in _checkpoints(program):
         path = _path(program, module, call)
-        if save_weights_only is False and isinstance(path, str) and not path.endswith((".keras", ".h5")):
+        if save_weights_only is False and path is not None and not path.endswith((".keras", ".h5")):
             yield Hit(module, call, f'ModelCheckpoint("{path}") does not end in .keras')
 
 
@@ -177,12 +181,18 @@ def _ps_fit(program: Program) -> Iterator[Hit]:
 def _mwms_fit(program: Program) -> Iterator[Hit]:
     if program.strategy != "mwms" or program.keras is None or program.alone or not program.strategies:
         return
+    if program.mends:
+        return
     if not _FIT_FAILS[0] <= program.keras[:2] <= _FIT_FAILS[1] or program.words & {"_maybe_symbolic_build"}:
         return
     for module, call, generation in program.fits:
-        if generation == _THREE and program.happens(call):
+        if generation != _THREE or not program.happens(call):
+            continue
+        if program.mends is None:
+            yield Hit(module, call, severity=Severity.INFO, consequence=_BY_HAND, fix=f"phalanx run mends it; {_ELSE}")
+        else:
             yield Hit(module, call, severity=program.unless_sure("mwms"))
-            return
+        return
 
 
 RULES = (
@@ -201,8 +211,8 @@ RULES = (
         severity=Severity.ERROR,
         message="model.fit of Keras 3 under MultiWorkerMirroredStrategy with more than one worker.",
         find=_mwms_fit,
-        consequence="ValueError: Attempt to convert a value (PerReplica…) with an unsupported type, at the first step.",
-        fix=f"{_TWO_WAYS}; or a custom loop with strategy.run, in which Keras 3 layers and optimizers work",
+        consequence=_FAILS,
+        fix=f"keras: auto with the runtime on mends it from inside; {_ELSE}",
         source="R89; facts §1",
     ),
     Rule(

@@ -6,21 +6,33 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.script.module import Module, argument
-from phalanx.script.program import MODELS, Program
+from phalanx.script.program import MODELS, Keras, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
 
+_THREE = 3
 _WRITERS = ("callbacks.ModelCheckpoint", "callbacks.BackupAndRestore")
 _MANAGER = "tensorflow.train.CheckpointManager"
+_CHECKPOINT = "tensorflow.train.Checkpoint"
+#: Functions that save their first argument to their second.
+_SAVERS = ("models.save_model", "saving.save_model")
+
+#: Those that a mended Keras 3 has put in place at once.
+_WHOLE = ("save", "save_weights")
+_METHODS = ("save", "export", "save_weights", "write")
 
 #: New at each start.
 _NEW = (
-    "time.time", "time.strftime", "time.ctime", "time.time_ns", "datetime.datetime.now", "datetime.datetime.utcnow",
-    "datetime.datetime.today", "datetime.date.today", "tempfile.mkdtemp", "uuid.uuid4", "uuid.uuid1",
+    "time.time", "time.strftime", "time.ctime", "time.time_ns", "time.localtime", "time.gmtime",
+    "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today",
+    "tempfile.mkdtemp", "tempfile.mktemp", "tempfile.mkstemp", "tempfile.TemporaryDirectory",
+    "tempfile.NamedTemporaryFile", "uuid.uuid4", "uuid.uuid1", "secrets.token_hex", "secrets.token_urlsafe",
     "tensorflow.timestamp",
 )  # fmt: skip
 #: Another in each process, and in each of its starts.
 _OWN = ("os.getpid", "socket.gethostname", "platform.node", "os.uname")
+#: Functions within functions that are followed.
+_DEEP = 8
 
 
 def _shared(program: Program) -> Iterator[Hit]:
@@ -30,28 +42,51 @@ def _shared(program: Program) -> Iterator[Hit]:
         return
     for module, call, given, what in _writes(program):
         path = program.value(module, given)
-        if isinstance(path, str) and path and program.reached(module, call, everywhere=True):
-            yield Hit(module, call, f'every task writes {what} to "{path}"')
+        if isinstance(path, str) and path and _everywhere(program, call):
+            yield Hit(module, call, f'every task writes {what} to "{path}"', severity=Severity.WARNING)
+
+
+def _everywhere(program: Program, call: ast.Call) -> bool:
+    """Whether every task does it; once an epoch, it may be."""
+    return any(step.node is call and all(guard.arm == "loop" for guard in step.guards) for step in program.steps)
 
 
 def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None, str]]:
-    """What is written by every task: of tf_keras's callbacks only the chief's files are real."""
+    """What is written by every task: of tf_keras's callbacks only the chief's files are real.
+
+    Where Keras 3 is mended, what it saves is whole or has a path of its own.
+    """
     for call in program.calls:
         keras = program.keras_name(call.name)
         if call.name == _MANAGER:
             yield call.module, call.node, argument(call.node, 1, "directory"), "checkpoints"
-        elif keras is not None and keras.generation >= 3 and keras.name in _WRITERS:  # noqa: PLR2004 - Keras 3
+        elif call.name == "tensorflow.saved_model.save":
+            yield call.module, call.node, argument(call.node, 1, "export_dir"), "its model"
+        elif keras is not None and keras.name in _SAVERS and not _mended(program, keras):
+            yield call.module, call.node, argument(call.node, 1, "filepath"), "its model"
+        elif keras is not None and keras.generation >= _THREE and keras.name in _WRITERS and not program.mends:
             yield call.module, call.node, _first(call.node), "checkpoints"
+    yield from _saved(program)
+
+
+def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None, str]]:
+    """By a method of the model or of tf.train.Checkpoint."""
     for module in program.modules:
         for node in module.nodes:
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("save", "export")
-            ):
-                made = program.keras_name(program.maker(module, node.func.value) or "")
-                if made is not None and made.name in MODELS:
-                    yield module, node, _first(node), "its model"
+            match node:
+                case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in _METHODS:
+                    made = program.maker(module, holder) or ""
+                    if made == _CHECKPOINT and attr in ("save", "write"):
+                        yield module, node, argument(node, 0, "file_prefix"), "checkpoints"
+                    keras = program.keras_name(made)
+                    mended = keras is not None and attr in _WHOLE and _mended(program, keras)
+                    if keras is not None and keras.name in MODELS and not mended:
+                        yield module, node, _first(node), "its model"
+
+
+def _mended(program: Program, keras: Keras) -> bool:
+    """Whether the runtime has it written whole, by each task in turn (runtime/boot/phalanx_files)."""
+    return bool(program.mends) and keras.generation >= _THREE
 
 
 def _first(call: ast.Call) -> ast.expr | None:
@@ -59,25 +94,40 @@ def _first(call: ast.Call) -> ast.expr | None:
 
 
 def _lost(program: Program) -> Iterator[Hit]:
+    for module, call, given in _looked_for(program):
+        name = _made_of(program, module, given)
+        if name is not None:
+            why = "in each process" if name in _OWN else "at each start"
+            yield Hit(module, call, f"the folder of the checkpoints is another {why}: it is made of {name}()")
+
+
+def _looked_for(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None]]:
+    """Where a program goes on from what an earlier start has written."""
+    restores = {"load_weights", "load_model", "latest_checkpoint", "restore"} & program.words
     for call in program.calls:
         keras = program.keras_name(call.name)
         if call.name == _MANAGER:
-            given = argument(call.node, 1, "directory")
+            yield call.module, call.node, argument(call.node, 1, "directory")
+        elif call.name == "tensorflow.train.latest_checkpoint":
+            yield call.module, call.node, argument(call.node, 0, "checkpoint_dir")
         elif keras is not None and keras.name == "callbacks.BackupAndRestore":
-            given = argument(call.node, 0, "backup_dir")
-        else:
-            continue
-        name = _made_of(program, call.module, given)
-        if name is None:
-            continue
-        why = "in each process" if name in _OWN else "at each start"
-        yield Hit(call.module, call.node, f"the folder of the checkpoints is another {why}: it is made of {name}()")
+            yield call.module, call.node, argument(call.node, 0, "backup_dir")
+        elif keras is not None and keras.name == "callbacks.ModelCheckpoint" and restores:
+            yield call.module, call.node, argument(call.node, 0, "filepath")
 
 
-def _made_of(program: Program, module: Module, node: ast.expr | None) -> str | None:
+def _made_of(program: Program, module: Module, node: ast.expr | None, depth: int = 0) -> str | None:
     """The call that makes it another each time, if there is one in it."""
-    calls = (it for it in program.values(module).parts(node) if isinstance(it, ast.Call))
-    return next((name for it in calls if (name := module.dotted(it.func)) in (*_NEW, *_OWN)), None)
+    for it in program.values(module).parts(node):
+        if not isinstance(it, ast.Call):
+            continue
+        if (name := module.dotted(it.func)) in (*_NEW, *_OWN):
+            return name
+        returned = program.returned(module, it.func) if depth < _DEEP else None
+        found = _made_of(program, *returned, depth + 1) if returned is not None else None
+        if found is not None:
+            return found
+    return None
 
 
 RULES = (

@@ -90,7 +90,7 @@ def names(program: Program) -> Iterator[tuple[Module, ast.AST, str]]:
             else:
                 continue
             for at, dotted in found:
-                if dotted.partition(".")[0] in ("tensorflow", "keras") and not _tried(module, node):
+                if dotted.partition(".")[0] in ("tensorflow", "keras") and not tried(module, node):
                     yield module, at, dotted
 
 
@@ -105,7 +105,7 @@ def once(program: Program, who: str, found: Sequence[tuple[Module, ast.AST, str]
         yield Hit(module, node, f"{who} has no {name}{more if len(those) > 1 else ''}")
 
 
-def _tried(module: Module, node: ast.AST) -> bool:
+def tried(module: Module, node: ast.AST) -> bool:
     """Under `try`, or in its handler: whoever catches it knows what to do without."""
     at: ast.AST | None = node
     while at is not None:

@@ -157,7 +157,7 @@ def main():
         for _ in range(steps):
             total += float(train_step(train_data))
             time.sleep(arguments.steps_delay)
-        print(f"epoch {number}/{last} loss {total / steps:.4f} accuracy {accuracy():.3f}", flush=True)
+        print(f"epoch {number}/{last} loss {total / steps:.6f} accuracy {accuracy():.3f}", flush=True)
         epoch.assign(number)
         if manager:
             manager.save()

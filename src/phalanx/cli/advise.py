@@ -1,0 +1,151 @@
+"""`phalanx advise`: which strategy, how many workers and servers, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as encoder
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import cyclopts
+
+from phalanx.cli.looking import looked_at, positive, read
+from phalanx.cli.values import whole
+from phalanx.errors import InputError
+
+if TYPE_CHECKING:
+    from phalanx.sizing.look import Seen
+    from phalanx.sizing.model import Model
+    from phalanx.sizing.place import Place
+
+_MODEL = cyclopts.Group("Model", sort_key=1)
+_PLACE = cyclopts.Group("Place", sort_key=2)
+_LOOK = cyclopts.Group("Look", sort_key=3)
+_OUTPUT = cyclopts.Group("Output", sort_key=5)
+
+
+def _option(group: cyclopts.Group) -> cyclopts.Parameter:
+    return cyclopts.Parameter(group=group, negative=(), show_default=False)
+
+
+def _number(group: cyclopts.Group) -> cyclopts.Parameter:
+    return cyclopts.Parameter(group=group, show_default=False, converter=whole)
+
+
+def advise(
+    *command: str,
+    workers: Annotated[int, _number(_PLACE)] = 2,
+    ps: Annotated[int | None, _number(_PLACE)] = None,
+    hosts: Annotated[int, _number(_PLACE)] = 1,
+    memory: Annotated[str | None, _option(_PLACE)] = None,
+    cores: Annotated[int | None, _number(_PLACE)] = None,
+    bandwidth: Annotated[str | None, _option(_PLACE)] = None,
+    parameters: Annotated[str | None, _option(_MODEL)] = None,
+    tables: Annotated[tuple[str, ...], _option(_MODEL)] = (),
+    ids: Annotated[int, _number(_MODEL)] = 1,
+    optimizer: Annotated[str, _option(_MODEL)] = "adam",
+    batch: Annotated[int | None, _number(_MODEL)] = None,
+    step: Annotated[str | None, _option(_MODEL)] = None,
+    python: Annotated[str | None, _option(_LOOK)] = None,
+    patience: Annotated[str, _option(_LOOK)] = "2m",
+    json: Annotated[bool, _option(_OUTPUT)] = False,
+) -> int:
+    """Say which strategy fits a training, what it needs and how fast it goes, and why.
+
+    With a script: runs it in a process of its own until its first training step, which is traced and not executed.
+    Nothing is trained; checkpoints and callbacks of `fit` are left out. What else the script does before it trains
+    (reads data, makes folders) it does. Without one: goes by --parameters and --tables. What the hosts are is read
+    from this machine where flags do not say it. What a step takes is reckoned for CPUs; for GPUs say --step.
+
+    Examples:
+      phalanx advise --workers 4 train.py --epochs 3
+      phalanx advise --parameters 25M --batch 256 --workers 8 --hosts 8 --memory 64Gi --bandwidth 10Gbit --step 120ms
+      phalanx advise --tables 160Mx64 --optimizer adagrad --batch 4096 --workers 4 --hosts 6 --memory 64Gi
+
+    Parameters
+    ----------
+    command
+        The script and its arguments.
+    workers
+        For so many workers (2).
+    ps
+        With so many parameter servers (the fewest that hold the model and are no brake).
+    hosts
+        They have so many hosts (1), all alike.
+    memory
+        Memory of one host (this machine's).
+    cores
+        Cores of one host (this machine's).
+    bandwidth
+        From one host to another: 10Gbit or 1.25GB, a second (10Gbit). One host has none.
+    parameters
+        Parameters of dense layers: 25M.
+    tables
+        An embedding table, ROWSxCOLUMNS: 10Mx64 (may be repeated).
+    ids
+        Rows that one example takes from each table (1).
+    optimizer
+        sgd, momentum, adagrad, rmsprop, adam and their like (adam).
+    batch
+        Examples of one step of all workers together (the script's; else 32).
+    step
+        What one step of one worker takes: 120ms (reckoned).
+    python
+        The interpreter for the script (found: see `phalanx plan`).
+    patience
+        The script has so long to come to its first step (2m).
+    json
+        Print it all as JSON.
+    """
+    from phalanx.agent import facts  # noqa: PLC0415 - not for --help
+    from phalanx.job.units import some_seconds  # noqa: PLC0415 - as above
+    from phalanx.sizing import given, words  # noqa: PLC0415 - as above
+    from phalanx.sizing.verdict import advise as decide  # noqa: PLC0415 - as above
+
+    positive(workers=workers, hosts=hosts, ids=ids, **({"ps": ps} if ps is not None else {}))
+    seconds = None if step is None else read(some_seconds, "--step", step)
+    seen: Seen | None = None
+    if command:
+        if parameters is not None or tables:
+            raise InputError("a script and --parameters both say what the model is", hint="leave one of them out")
+        seen = looked_at(command, python, read(some_seconds, "--patience", patience))
+        model = _changed(seen.model, batch, seconds)
+    else:
+        model = given.model(
+            parameters=parameters, tables=tables, optimizer=optimizer, batch=batch or 32, ids=ids, step=seconds
+        )
+    if facts.gpu_count() and seconds is None:
+        sys.stderr.write("phalanx: there are GPUs here, and a step is reckoned for CPUs: say --step 120ms\n")
+    place = _place(seen, hosts=hosts, memory=memory, cores=cores, bandwidth=bandwidth)
+    advice = decide(model, place, workers, ps=ps)
+    if json:
+        print(encoder.dumps(words.as_json(advice, model, place), indent=2))
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in words.lines(advice, model, place)))
+    return 0
+
+
+def _changed(model: Model, batch: int | None, seconds: float | None) -> Model:
+    changed = model if batch is None else model.of_batch(batch)
+    if not changed.batch:
+        raise InputError("the script does not say how large its batch is", hint="say it: --batch 256")
+    return dataclasses.replace(changed, seconds=seconds)
+
+
+def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | None, bandwidth: str | None) -> Place:
+    from phalanx.agent import facts  # noqa: PLC0415 - not for --help
+    from phalanx.job.units import size  # noqa: PLC0415 - as above
+    from phalanx.sizing import given  # noqa: PLC0415 - as above
+    from phalanx.sizing.place import BANDWIDTH, RTT, Core, Place  # noqa: PLC0415 - as above
+
+    if cores is not None:
+        positive(cores=cores)
+    link = given.rate("--bandwidth", bandwidth) if bandwidth is not None else BANDWIDTH
+    return Place(
+        hosts=hosts,
+        cores=cores or facts.cpu_count(),
+        memory=read(size, "--memory", memory) if memory is not None else facts.memory_bytes(),
+        bandwidth=link if hosts > 1 else None,
+        rtt=RTT if hosts > 1 else 0.0,
+        core=seen.core if seen is not None else Core(),
+    )

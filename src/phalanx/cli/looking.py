@@ -1,0 +1,55 @@
+"""What `advise` and `bench` share: the look at a script, announced, and how their numbers are read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from phalanx.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from phalanx.sizing.look import Seen
+
+_T = TypeVar("_T", int, float)
+
+
+def looked_at(command: tuple[str, ...], python: str | None, patience: float) -> Seen:
+    """A look at a script, announced, since it runs the user's code. Raises InputError."""
+    from phalanx.job import command as commands  # noqa: PLC0415 - not for --help
+    from phalanx.script.interpreter import choose  # noqa: PLC0415 - as above
+    from phalanx.script.strategy import strategy_of  # noqa: PLC0415 - as above
+    from phalanx.sizing.look import FLAGS, look  # noqa: PLC0415 - as above
+
+    cwd = Path.cwd()
+    if wrong := commands.mistakes(command, cwd=cwd, path=os.environ.get("PATH", "")):
+        raise InputError(wrong[0][1])
+    at = commands.script_at(command)
+    if at is None:
+        raise InputError(f"{command[0]} is no Python script, so it cannot be looked at", hint=FLAGS)
+    argv = command
+    if commands.wants_interpreter(command):
+        argv = commands.with_interpreter(command, choose(python, environ=os.environ, cwd=cwd).path)
+    named = strategy_of(cwd / command[at])
+    sys.stderr.write(
+        f"phalanx: running {command[at]} until its first training step (at most {patience:g} s); nothing is trained\n"
+    )
+    return look(argv, cwd=cwd, environ=os.environ, strategy=named[0] if named else "none", patience=patience)
+
+
+def positive(**numbers: int) -> None:
+    """Raises InputError naming the flag."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise InputError(f"--{name}: must be at least 1, not {number}")
+
+
+def read(reader: Callable[[object], _T], flag: str, text: str) -> _T:
+    """The value of a flag. Raises InputError in the reader's words."""
+    try:
+        return reader(text)
+    except ValueError as wrong:
+        raise InputError(f"{flag}: {wrong}") from wrong

@@ -1,0 +1,136 @@
+"""Samples in files: a line each, the values alone, under a line that names them. Read while they are written.
+
+`metrics/tasks.jsonl` holds `TaskSample`s, `metrics/links.jsonl` `LinkSample`s, `metrics/loads.jsonl` `LoadSample`s. A
+file is replaced by a thinner one when it has grown: the older a sample, the farther it may be from the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from phalanx.names import TaskId
+from phalanx.sample import LinkSample, LoadSample, TaskSample
+
+Sample = TaskSample | LinkSample | LoadSample
+S = TypeVar("S", TaskSample, LinkSample, LoadSample)
+
+#: Two samples of an age are kept where they lie this part of it apart: 64 of an hour's first half, 64 of the second's.
+_APART = 1 / 64
+
+#: What a look at the newest samples reads of a file.
+_RECENT = 1 << 18
+
+
+def to_line(sample: Sample) -> str:
+    """One sample, without its newline. Numbers that JSON lacks are strings: `"NaN"`, `"Infinity"`."""
+    return json.dumps([plain(getattr(sample, name)) for name in _names(type(sample))], separators=(",", ":"))
+
+
+def head(kind: type[Sample]) -> str:
+    """The line that names the values of those after it."""
+    return json.dumps(_names(kind), separators=(",", ":"))
+
+
+class SampleReader(Generic[S]):
+    """What is new in a file of samples. It may come into being later, and be replaced by a thinner one."""
+
+    def __init__(self, path: Path, kind: type[S], *, recent: bool = False) -> None:
+        """From the beginning; with `recent` from some place near the end."""
+        self._path, self._recent = path, recent
+        self._kind: type[S] = kind
+        self._names: Sequence[str] = _names(kind)
+        self._file = (0, 0)
+        self._at = 0
+
+    def poll(self) -> list[S]:
+        """Samples that have come since, in the order they were written. Some of them again, after a replacement."""
+        try:
+            with self._path.open("rb") as file:
+                facts = os.fstat(file.fileno())
+                if (facts.st_dev, facts.st_ino) != self._file or facts.st_size < self._at:
+                    self._file, self._at = (facts.st_dev, facts.st_ino), 0
+                    if self._recent and facts.st_size > _RECENT:
+                        self._at = facts.st_size - _RECENT
+                file.seek(self._at)
+                data = file.read()
+        except OSError:
+            return []
+        whole = data.rfind(b"\n") + 1
+        self._at += whole
+        return list(self._samples(data[:whole]))
+
+    def _samples(self, data: bytes) -> Iterator[S]:
+        for line in data.split(b"\n"):
+            with contextlib.suppress(ValueError, TypeError, RecursionError):  # torn, cut, or of a newer phalanx
+                row = json.loads(line)
+                if row[0] in _names(self._kind):
+                    self._names = row
+                else:
+                    yield _sample(self._kind, dict(zip(self._names, row, strict=True)))
+
+
+def read_samples(path: Path, kind: type[S]) -> list[S]:
+    """All samples of the file; none where there is none."""
+    return SampleReader(path, kind).poll()
+
+
+def thinned(samples: Iterable[S], now: float) -> list[S]:
+    """Fewer of them, in their order: of each attempt or link the first, the last, and between them by their age."""
+    found = list(samples)
+    last = {key_of(sample): number for number, sample in enumerate(found)}
+    kept: dict[Any, float] = {}
+    result = []
+    for number, sample in enumerate(found):
+        key = key_of(sample)
+        if last[key] == number or sample.at - kept.get(key, -math.inf) >= (now - sample.at) * _APART:
+            kept[key] = sample.at
+            result.append(sample)
+    return result
+
+
+def plain(value: Any) -> Any:
+    """As strict JSON has it."""
+    if isinstance(value, TaskId):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def key_of(sample: Sample) -> tuple[Any, ...]:
+    """What samples have in common that may be compared."""
+    if isinstance(sample, LinkSample):
+        return (sample.source, sample.target)
+    return (sample.task, sample.generation, sample.attempt)
+
+
+def _sample(kind: type[S], values: dict[str, Any]) -> S:
+    """Raises ValueError or TypeError where it is none."""
+    known = {name: values[name] for name in _names(kind) if name in values}
+    for name, value in known.items():
+        if name in ("task", "source", "target"):
+            known[name] = _task(value)
+        elif isinstance(value, str):
+            known[name] = float(value)
+    float(known["at"])
+    return kind(**known)
+
+
+_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (TaskSample, LinkSample, LoadSample)}
+
+
+def _names(kind: type[Sample]) -> list[str]:
+    return _NAMES[kind]
+
+
+@functools.lru_cache(20_000)
+def _task(text: str) -> TaskId:
+    return TaskId.parse(text)

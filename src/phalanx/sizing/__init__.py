@@ -1,0 +1,1 @@
+"""What a training needs and how fast it goes, by strategy and size: looked at, reckoned, put into words."""

@@ -1,0 +1,115 @@
+"""How long a step takes, and how many examples a second come of it: each operation by its roof, each byte by its cost.
+
+The tasks of a host share its cores. So a step takes the longer of two times: that of its own chain of operations, with
+as many cores as they can use, and that of all the work on a host, divided by its cores.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from phalanx.sizing import traffic
+from phalanx.sizing.model import FLOAT, Model
+from phalanx.sizing.place import Core, Place
+
+#: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call.
+DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 900e-6}
+#: What a step reaches of its roofs: three models measured took 1.6 to 1.8 times as long (docs/benchmarks.md).
+REACHED = 0.58
+#: Operations shorter than this are not split among cores.
+SPLIT = 100e-6
+#: Seconds of each hop of a collective on one host; a ring has 2(N−1) (facts §6: 1.9 ms with 2 workers, 6.0 ms with 4).
+HOP = 560e-6
+#: Core seconds for each byte that one task sends and another gets by gRPC (facts §10: 70 ms for 2 × 50 MB).
+BYTE = 1.4e-9
+#: Cores that one task's exchange can use.
+PIPES = 2
+#: Seconds of one closure that a coordinator hands out, on the coordinator, and of one call to a server.
+HANDING, CALL = 300e-6, 400e-6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Speed:
+    """Seconds of one step, and what comes of it. `steps` counts those of one worker, or under ps of all together."""
+
+    compute: float
+    exchange: float
+    #: Steps a second, and examples a second of all workers together.
+    steps: float
+    examples: float
+    #: Bytes that a worker sends in one step.
+    sent: float
+
+
+def alone(model: Model, place: Place) -> Speed:
+    """One worker by itself on a host, without a strategy's exchange."""
+    chain, _ = compute(model, 1, place.core, place.cores)
+    return Speed(compute=chain, exchange=0.0, steps=1 / chain, examples=model.batch / chain, sent=0.0)
+
+
+def mirrored(model: Model, place: Place, workers: int) -> Speed:
+    """MultiWorkerMirroredStrategy: all step together."""
+    sent = traffic.ring(model, workers)
+    here = place.on_one_host(workers)
+    chain, work = compute(model, workers, place.core, place.cores)
+    hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
+    wire = sent / place.bandwidth if place.bandwidth else 0.0
+    shared = max(min(place.cores / here, PIPES), place.cores / here if place.cores < here else 1.0)
+    exchange = hops + max(wire, sent * BYTE / shared)
+    busy = here * work / place.cores
+    taken = max(chain, busy)
+    step = taken + exchange
+    return Speed(
+        compute=taken,
+        exchange=exchange,
+        steps=1 / step,
+        examples=model.batch_of_one(workers) * workers / step,
+        sent=sent,
+    )
+
+
+def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
+    """ParameterServerStrategy: each worker steps by itself, as fast as it, the servers and the coordinator can."""
+    sent = traffic.served(model, workers)
+    chain, work = compute(model, workers, place.core, place.cores)
+    bandwidth = place.bandwidth or float("inf")
+    calls = CALL * (1 + len(model.variables) ** 0.5) + place.rtt
+    each = chain + calls + max(2 * sent / bandwidth, 2 * sent * BYTE / min(place.cores, PIPES))
+    # On one host everybody's work is on the same cores; on several a server has its own.
+    cost = work + 2 * sent * BYTE + HANDING
+    rates = [workers / each, 1 / HANDING, ps * bandwidth / sent if sent else float("inf")]
+    rates.append(place.hosts * place.cores / cost)
+    steps = min(rates)
+    return Speed(
+        compute=chain,
+        exchange=each - chain,
+        steps=steps,
+        examples=model.batch_of_one(workers) * steps,
+        sent=sent,
+    )
+
+
+def compute(model: Model, workers: int, core: Core, cores: int) -> tuple[float, float]:
+    """Seconds of a step's operations on one worker: one after another with so many cores, and in core seconds."""
+    examples = model.batch_of_one(workers)
+    driving = DRIVING[model.kind]
+    if model.seconds is not None:
+        part = examples / model.batch if model.batch else 1.0
+        return model.seconds * part, model.seconds * part * cores
+    if model.step is None:
+        # Forward and backward: six operations for each dense parameter and example (two, and twice two).
+        work = 6.0 * model.dense / FLOAT * max(examples, 1.0) / core.flops / REACHED
+        return driving + work / cores, driving + work
+    chain = work = driving
+    for one in model.step.operations:
+        flops = one.flops + one.flops_each * examples
+        moved = one.moved + one.moved_each * examples
+        single = max(core.operation, flops / core.flops, moved / core.moved) / REACHED
+        work += one.count * single
+        chain += one.count * max(single / cores, min(single, SPLIT))
+    return chain, work
+
+
+def efficiency(speed: Speed, single: Speed, workers: int) -> float:
+    """Examples a second of so many workers, as a part of so many times those of one alone."""
+    return speed.examples / (workers * single.examples) if single.examples else 0.0

@@ -1,0 +1,59 @@
+"""What a job should leave behind, looked for on a real file system."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from phalanx.agent.outputs import find
+from phalanx.plan.outputs import Output
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "model.keras").write_bytes(b"x" * 100)
+    (tmp_path / "ckpt" / "deep").mkdir(parents=True)
+    (tmp_path / "ckpt" / "one.index").write_bytes(b"x" * 10)
+    (tmp_path / "ckpt" / "deep" / "two.index").write_bytes(b"x" * 5)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a[1].txt").write_bytes(b"x")
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1000, 1000))
+    os.utime(tmp_path / "ckpt" / "deep" / "two.index", (2000, 2000))
+    return tmp_path
+
+
+def seen(job, pattern: str) -> tuple[int, int, float | None]:
+    [output] = find([pattern], str(job))
+    assert output.path == pattern
+    return output.count, output.bytes, output.newest
+
+
+def test_a_file_is_found_below_the_jobs_folder_and_anywhere_by_its_whole_path(job):
+    assert seen(job, "model.keras") == seen(job, str(job / "model.keras")) == (1, 100, 1000)
+
+
+def test_a_folder_counts_with_all_that_is_in_it_and_its_newest_file_tells_its_age(job):
+    assert seen(job, "ckpt") == (1, 15, 2000)
+    assert seen(job, "empty")[0] == 1
+
+
+def test_a_pattern_counts_what_fits_it(job):
+    assert seen(job, "ckpt/*.index") == (1, 10, 1000)
+    assert seen(job, "ckpt/**/*.index") == (2, 15, 2000)
+
+
+def test_a_name_that_looks_like_a_pattern_is_a_name_where_a_file_has_it(job):
+    assert seen(job, "a[1].txt") == (1, 1, 1000)
+
+
+def test_nothing_is_nothing(job):
+    assert seen(job, "saved_model") == (0, 0, None)
+    assert seen(job, "*.h5") == (0, 0, None)
+
+
+def test_what_lies_in_a_store_is_not_looked_for(job):
+    [output] = find(["gs://bucket/model"], str(job))
+    assert output == Output(path="gs://bucket/model", wrong=output.wrong)
+    assert "files only" in output.wrong

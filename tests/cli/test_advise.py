@@ -1,0 +1,57 @@
+"""`phalanx advise` by flags, and what it and `bench` refuse before anything runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+
+BIG = ("--parameters", "2M", "--tables", "160Mx64", "--optimizer", "adagrad", "--batch", "4096", "--workers", "4")
+
+
+def test_a_table_too_large_for_a_worker_is_advised_by_flags_alone(phalanx):
+    code, out, err = phalanx("advise", *BIG, "--hosts", "6", "--memory", "64Gi")
+    assert (code, err) == (0, "")
+    assert "advice: ParameterServerStrategy\n  - does not fit one worker: 41.0 GB table" in out
+
+
+def test_scripts_get_json(phalanx):
+    code, out, _ = phalanx("advise", *BIG, "--hosts", "6", "--memory", "64Gi", "--json")
+    told = json.loads(out)
+    assert (code, told["advice"], told["place"]["bandwidth"]) == (0, "ps", 1.25e9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("advise",), "there is nothing to train"),
+        (("advise", "--parameters", "1M", "--bandwidth", "fast"), "--bandwidth fast: not a bandwidth"),
+        (("advise", "--parameters", "1M", "--memory", "much"), "--memory: 'much' is no size"),
+        (("advise", "--parameters", "1M", "--workers", "0"), "--workers: must be at least 1, not 0"),
+        (("advise", "--parameters", "1M", "train.py"), "a script and --parameters both say what the model is"),
+        (("advise", "no-such.py"), "no such file: no-such.py"),
+        (("bench", "--workers", "1,x", "train.py"), "--workers 1,x: not numbers by comma"),
+        (("bench",), "there is nothing to bench"),
+    ],
+)
+def test_what_cannot_be_advised_is_refused_in_one_line(phalanx, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    code, out, err = phalanx(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"phalanx: {said}")
+
+
+@pytest.mark.real
+def test_a_script_that_cannot_be_looked_at_is_announced_and_told_with_the_flags(phalanx, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("raise SystemExit('no data here')\n")
+    code, out, err = phalanx("advise", "--python", sys.executable, "train.py")
+    assert (code, out) == (2, "")
+    announced, failed, hint = err.splitlines()
+    assert announced.startswith("phalanx: running train.py until its first training step (at most 120 s)")
+    assert failed.endswith("(exit 1); its last lines were: no data here")
+    assert "--parameters 25M" in hint
+    assert os.listdir(tmp_path) == ["train.py"]  # noqa: PTH208 - names only

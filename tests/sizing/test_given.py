@@ -1,0 +1,48 @@
+"""A model by flags: how numbers are read, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from phalanx.errors import InputError
+from phalanx.sizing import given
+
+
+@pytest.mark.parametrize(("text", "number"), [("25M", 25e6), ("1.5B", 1.5e9), ("4000", 4000), ("10k", 1e4)])
+def test_parameters_are_read_as_people_write_them(text, number):
+    assert given.count("--parameters", text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("10Gbit", 1.25e9), ("100Mbit", 1.25e7), ("1.25GB", 1.25e9), ("25Gbit/s", 3.125e9), ("10Gb", 1.25e9)],
+)
+def test_a_bandwidth_is_bits_or_bytes(text, rate):
+    assert given.rate("--bandwidth", text) == rate
+
+
+def test_tables_touch_a_row_for_each_id_of_each_example():
+    model = given.model(parameters="1M", tables=["10Mx64", "1kx8"], optimizer="adam", batch=256, ids=20)
+    assert [(one.rows, one.bytes, one.touched) for one in model.tables] == [
+        (10**7, 2_560_000_000, 5120),
+        (1000, 32_000, 5120),
+    ]
+    assert model.dense == 4_000_000
+    assert model.slots == 2 * model.bytes
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"tables": ["10M"]}, "--tables 10M: not ROWSxCOLUMNS"),
+        ({"parameters": "many"}, "--parameters many: not a number"),
+        ({"optimizer": "adma", "parameters": "1M"}, "--optimizer adma: none of sgd"),
+        ({}, "there is nothing to train"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_flag(more, said):
+    flags = {"parameters": None, "tables": [], "optimizer": "sgd", "batch": 8, **more}
+    with pytest.raises(InputError) as wrong:
+        given.model(**flags)
+    assert str(wrong.value).startswith(said)
+    assert wrong.value.hint
