@@ -10,12 +10,12 @@ _phalanx_runs() {
 }
 _phalanx_options() {
     case $1 in
-        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
-        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
-        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
+        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
         advise) echo '--workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
         bench) echo '--workers --ps --steps --seconds --patience --python --json --help' ;;
-        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
+        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
         ps) echo '--all -a --running --json --help' ;;
@@ -24,6 +24,7 @@ _phalanx_options() {
         report) echo '--json --help' ;;
         attach) echo '--quiet --json --help' ;;
         stacks) echo '--json --help' ;;
+        diagnose) echo '--json --help' ;;
         stop) echo '--now --wait --no-wait --help' ;;
         scale) echo '--help' ;;
         join) echo '--host --help' ;;
@@ -37,12 +38,12 @@ _phalanx_options() {
 }
 _phalanx_valued() {
     case $1 in
-        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
-        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
-        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
+        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
         bench) [[ ' --workers --ps --steps --seconds --patience --python ' == *" $2 "* ]] ;;
-        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
@@ -69,13 +70,17 @@ _phalanx() {
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan advise bench preflight init schema ps logs events report attach stacks stop scale join check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan advise bench preflight init schema ps logs events report attach stacks diagnose stop scale join check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
+            "run --keras") known='auto legacy off' ;;
             "chaos --strategy") known='mwms ps estimator none auto' ;;
+            "chaos --keras") known='auto legacy off' ;;
             "plan --strategy") known='mwms ps estimator none auto' ;;
+            "plan --keras") known='auto legacy off' ;;
             "preflight --strategy") known='mwms ps estimator none auto' ;;
+            "preflight --keras") known='auto legacy off' ;;
             "check --strategy") known='auto mwms ps estimator' ;;
             "check --format") known='text json github sarif' ;;
             "check --fail-on") known='error warning info never' ;;
@@ -91,7 +96,7 @@ _phalanx() {
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")
     else
         case $verb in
-            ps | logs | events | report | attach | stacks | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
+            ps | logs | events | report | attach | stacks | diagnose | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
             completion) known='bash zsh fish' ;;
         esac
     fi
