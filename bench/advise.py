@@ -85,7 +85,7 @@ MODELS = {"dense, small": SMALL, "dense, 50 MB": WIDE, "table, 26 MB": TABLE}
 def measured(folder: Path, text: str, workers: int) -> dict[str, float]:
     (folder / "train.py").write_text(text)
     argv = [sys.executable, "-m", "phalanx", "bench", "--workers", str(workers), "--steps", "30", "--json", "train.py"]
-    done = subprocess.run(argv, cwd=folder, env=ENV, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    done = subprocess.run(argv, cwd=folder, env=ENV, check=True, stdout=subprocess.PIPE)
     [row] = json.loads(done.stdout)
     return row
 

@@ -15,7 +15,9 @@ from phalanx.events import Record
 from phalanx.job.declare import declare
 from phalanx.job.flags import Flags
 from phalanx.launch import Launched, follow, launch
+from phalanx.names import TaskId
 from phalanx.observe.follow import View
+from phalanx.observe.standing import counted
 from phalanx.protocol import people
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase
@@ -110,22 +112,20 @@ class _Counting(View):
             return
         self._looked = now
         self._remember(state)
-        with contextlib.suppress(PlaceError):
-            self._count(state)
+        self._count(state)
         self.late = now > self._began + self._wanted.patience
         if self.late or self._enough():
             self._stop()
 
     def _count(self, state: RunState) -> None:
-        entry = self._launched.entry
-        told = people.steps(entry.address, entry.token)
-        leader = next((name for name in ("chief:0", "worker:0") if any(str(t) == name for t in state.tasks)), "")
-        for one in told:
-            if one.get("task") == leader and int(one["step"]) >= WARM:
-                used = sum(_used(task.pid) for task in state.tasks.values() if task.pid is not None)
-                count = time.monotonic() - float(one["age"]), int(one["step"]), used
-                self._first = self._first or count
-                self._last = count
+        tasks = counted(state, self._launched.entry).tasks
+        leader = tasks.get(TaskId("chief", 0)) or tasks.get(TaskId("worker", 0))
+        sample = leader.sample if leader is not None else None
+        if sample is not None and sample.steps >= WARM:
+            used = sum(_used(task.pid) for task in tasks.values() if task.pid is not None)
+            count = sample.at, sample.steps, used
+            self._first = self._first or count
+            self._last = count
 
     def _enough(self) -> bool:
         if self._first is None or self._last is None:
