@@ -47,7 +47,7 @@ async def test_a_sample_tells_what_is_counted_at_this_moment_and_for_a_while_wha
 
 
 async def test_a_sample_tells_of_epochs_loss_and_collectives_only_where_they_are_known():
-    progress = Progress(lambda *_, **__: None)
+    progress = Progress(lambda *_, **__: None, lambda *_: None)
     running = Running(StartTask(id=TaskId("worker", 0), argv=(), env={}), 1, None)
     running.life = Life()
     progress.follow(running)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phalanx.decide.others import Others
@@ -187,6 +187,7 @@ def test_a_ps_with_all_the_variables_that_idles_all_the_same_costs_nothing():
     assert [one.cause for one in judge(Paces(tasks=tasks, links=(link(0.5),)), places)] == [Cause.SERVER]
 
 
+@settings(deadline=None)
 @given(st.integers(2, 12), st.floats(1e-4, 1.0), st.floats(0, 1.0), st.integers(0), st.integers(1, 4))
 def test_equal_workers_have_no_verdict_whatever_the_noise(count: int, own: float, network: float, seed: int, per: int):
     noise = random.Random(seed)  # noqa: S311 - noise
@@ -201,6 +202,7 @@ def test_equal_workers_have_no_verdict_whatever_the_noise(count: int, own: float
     ]
 
 
+@settings(deadline=None)
 @given(st.integers(2, 12), st.floats(1e-3, 1.0), st.floats(1.7, 50.0), st.data())
 def test_one_slowed_worker_is_the_only_one_named(count: int, own: float, factor: float, data: st.DataObject):
     slow, noise = data.draw(st.integers(0, count - 1)), random.Random(data.draw(st.integers(0)))  # noqa: S311 - noise
@@ -210,6 +212,7 @@ def test_one_slowed_worker_is_the_only_one_named(count: int, own: float, factor:
     assert found.factor == pytest.approx(factor, rel=2.5 * NOISE)
 
 
+@settings(deadline=None)
 @given(st.integers(3, 12), st.floats(5.0, 100.0), st.data())
 def test_one_slowed_link_is_the_only_one_named(count: int, factor: float, data: st.DataObject):
     slow, noise = data.draw(st.integers(0, count - 1)), random.Random(data.draw(st.integers(0)))  # noqa: S311 - noise
@@ -219,6 +222,7 @@ def test_one_slowed_link_is_the_only_one_named(count: int, factor: float, data: 
     assert {found.task, found.peer} == {worker(slow), worker((slow + 1) % count)}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(1e-3, 1.0), min_size=2, max_size=9),
     st.lists(st.integers(0, 3), min_size=9, max_size=9),
@@ -234,6 +238,7 @@ def test_the_order_of_tasks_and_links_changes_nothing(owns: list[float], hosts: 
     assert sorted(before, key=str) == sorted(after, key=str)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1e-3, 1.0), min_size=2, max_size=9))
 def test_what_is_found_anew_is_found_the_more_where_it_stands(owns: list[float]):
     found = judge(Paces(tasks=trained(owns)), on_own_hosts(len(owns)))
@@ -241,6 +246,7 @@ def test_what_is_found_anew_is_found_the_more_where_it_stands(owns: list[float])
     assert {one.about for one in found} <= {one.about for one in again}
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 20), st.floats(0, 1), min_size=2), st.data())
 def test_the_middle_of_the_others_is_their_median(values: dict[int, float], data: st.DataObject):
     without = data.draw(st.sets(st.sampled_from(sorted(values)), max_size=len(values) - 1))
@@ -353,6 +359,7 @@ def test_a_verdict_that_comes_and_goes_is_not_told():
     assert set(told([True, False] * 10)) == {"."}
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=40))
 def test_what_is_told_and_taken_back_takes_turns(looks: list[bool]):
     said = [one for one in told(looks) if one != "."]

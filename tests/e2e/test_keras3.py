@@ -159,7 +159,7 @@ def test_a_worker_killed_between_two_saves_leaves_nobody_an_epoch_apart(ran: Run
     assert set(restored) == {"worker:0", "worker:1"}
     assert len({os.path.realpath(path) for path in restored.values()}) == 1
     for one in told(here):
-        assert len(one["numpy"]["loss"]) == 2
+        assert len(one["numpy"]["loss"]) == (2 if keras == "auto" else 1)  # the epochs after the first worker's backup
         alike({name: values[-1] for name, values in one["numpy"].items()}, {
             name: values[-1] for name, values in told(undisturbed)[0]["numpy"].items()
         })  # fmt: skip

@@ -54,7 +54,7 @@ class TaskPace:
     """How one task spent its time. Seconds a step where nothing else is said. None: not measured."""
 
     task: TaskId
-    #: Wall clock, the median over the stretches.
+    #: Wall clock, the median over the stretches; the sum of the two below where they are known.
     step: float | None = None
     #: Inside collectives: its peers' lateness and the network's, for nobody can tell the two apart from inside.
     collective: float | None = None
@@ -139,6 +139,7 @@ def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]
         if len(known) >= STRETCHES:
             own = statistics.median(wall - inside for wall, inside in known)
             collective = statistics.median(inside for _, inside in known)
+            step = own + collective  # so that the parts are parts of it
     used = sent = received = None
     if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and _same(loads[0], loads[-1]):
         used = max(loads[-1].cpu - loads[0].cpu, 0.0) / seconds

@@ -89,8 +89,8 @@ class Limits:
 
 #: Where a verdict begins, and where one that stands ends: the gap keeps it from flapping. Each limit lies well beyond
 #: what equal workers on a crowded machine differ by (docs/design, page 9).
-BEGINS = Limits(slower=1.3, costs=0.1, carries=3.0, busy=0.2, network=0.5, idle=0.5, share=1.5)
-ENDS = Limits(slower=1.15, costs=0.05, carries=2.0, busy=0.1, network=0.4, idle=0.4, share=1.3)
+BEGINS = Limits(slower=1.3, costs=0.15, carries=3.0, busy=0.2, network=0.5, idle=0.5, share=1.5)
+ENDS = Limits(slower=1.15, costs=0.08, carries=2.0, busy=0.1, network=0.4, idle=0.4, share=1.3)
 
 #: At most so many verdicts of one kind: whoever has more of them has another problem.
 _MOST = 8

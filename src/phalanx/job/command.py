@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from phalanx.job.model import SERVER
+from phalanx.job.fields import SERVER
 from phalanx.job.nearest import nearest_file
 from phalanx.plan import own
 from phalanx.plan.bind import PLACEHOLDERS

@@ -10,81 +10,32 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     WithJsonSchema,
     field_serializer,
     field_validator,
     model_validator,
 )
 
-from phalanx.job import units
-
-_DURATION_SCHEMA = {
-    "anyOf": [
-        {"type": "number", "minimum": 0, "maximum": units.LONGEST},
-        {"type": "string", "pattern": units.DURATION_PATTERN},
-    ]
-}
-_SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": units.SIZE_PATTERN}]}
-_SWITCH_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]}
-
-#: What `command: server` of a role stands for, until the interpreter and the place of our program are known.
-SERVER = ["phalanx:server"]
-
-_ROLE_COMMAND_SCHEMA = {"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"const": "server"}]}
+from phalanx.job.fields import (
+    ROLE_COMMAND_SCHEMA,
+    SERVER,
+    Duration,
+    RoleName,
+    Size,
+    SomeTime,
+    Switch,
+    Text,
+    VariableName,
+    Word,
+    command_words,
+    role_command_words,
+)
 
 _PORTS = re.compile(r"(\d{1,5})\s*-\s*(\d{1,5})\Z", re.ASCII)
 _LOWEST_PORT, _HIGHEST_PORT = 1024, 65535
-
-
-def _switch(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value in ("on", "off"):  # YAML 1.2 reads them as text
-        return value == "on"
-    message = f"{value!r} is neither on nor off"
-    raise ValueError(message)
-
-
-def _passable(value: str) -> str:
-    if "\0" in value:
-        message = "a zero byte cannot be passed to a program"
-        raise ValueError(message)
-    return value
-
-
-def _command(value: object) -> object:
-    """A command is a list; the sentence a shell would split is shown as one, since guessing at quotes goes wrong."""
-    if not isinstance(value, str):
-        return value
-    import json  # noqa: PLC0415 - for a mistake only
-    import shlex  # noqa: PLC0415 - as above
-
-    try:
-        words = shlex.split(value)
-    except ValueError:
-        words = value.split()
-    message = f"write the command as a list: {json.dumps(words, ensure_ascii=False)}"
-    raise ValueError(message)
-
-
-def _role_command(value: object) -> object:
-    return list(SERVER) if value == "server" else _command(value)
-
-
-Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
-SomeTime = Annotated[float, BeforeValidator(units.some_seconds), WithJsonSchema(_DURATION_SCHEMA)]
-Size = Annotated[int, BeforeValidator(units.size), WithJsonSchema(_SIZE_SCHEMA)]
-Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
-Word = Annotated[str, AfterValidator(_passable)]
-Text = Annotated[str, StringConstraints(min_length=1)]
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]
 
 
 class _Part(BaseModel):
@@ -129,7 +80,7 @@ class Role(_Part):
     per_host: int | None = Field(
         default=None, ge=1, description="At most this many on one host. Default: spread evenly over the hosts."
     )
-    command: Annotated[list[Word], WithJsonSchema(_ROLE_COMMAND_SCHEMA)] | None = Field(
+    command: Annotated[list[Word], WithJsonSchema(ROLE_COMMAND_SCHEMA)] | None = Field(
         default=None,
         min_length=1,
         description="What this role runs instead; `server`, for the worker and ps of ParameterServerStrategy: "
@@ -157,7 +108,7 @@ class Role(_Part):
         "again, and the job goes on without it once no restart is left. Default alone.",
     )
 
-    _list = field_validator("command", mode="before")(_role_command)
+    _list = field_validator("command", mode="before")(role_command_words)
 
     @field_serializer("command")
     def _as_written(self, words: list[str] | None) -> list[str] | str | None:
@@ -390,7 +341,7 @@ class Job(_Part):
     )
     on: On = Field(default_factory=On, description="Settings per engine; only the one in use is read.")
 
-    _list = field_validator("command", mode="before")(_command)
+    _list = field_validator("command", mode="before")(command_words)
 
     @field_validator("ports")
     @classmethod

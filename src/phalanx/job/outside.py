@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from phalanx.job.complaint import Loc
-from phalanx.job.model import SERVER, Job, Role
+from phalanx.job.fields import SERVER
+from phalanx.job.model import Job, Role
 from phalanx.job.nearest import nearest
 from phalanx.names import KNOWN_TYPES
 from phalanx.plan.bind import PLACEHOLDERS

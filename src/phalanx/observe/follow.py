@@ -13,8 +13,8 @@ from typing import Protocol
 from phalanx.events import Noted, Record, RunEnded
 from phalanx.names import TaskId
 from phalanx.records.folder import RunFolder
+from phalanx.records.lone import WARNING
 from phalanx.records.reader import Tail, fold_on, with_skipped
-from phalanx.records.report import WARNING
 from phalanx.states import RunPhase, RunState, fold
 from phalanx.taskstate import TaskPhase, TaskState
 

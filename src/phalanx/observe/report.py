@@ -10,8 +10,9 @@ from phalanx.observe.ink import Ink
 from phalanx.observe.progress import loss_words, rate_words, share_words, sparkline
 from phalanx.observe.table import columns
 from phalanx.observe.words import COLOURS, NAMED, clock, duration, resumed_words, size, standbys, visible
+from phalanx.records.lone import WARNING
 from phalanx.records.produced import OutputReport
-from phalanx.records.report import WARNING, Report, TaskReport
+from phalanx.records.report import Report, TaskReport
 from phalanx.states import RunPhase
 from phalanx.taskstate import TaskPhase
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from phalanx.decide.exits import telling_line, words_for
 from phalanx.events import Resumed
-from phalanx.names import TRAINING_TYPES, TaskId, training_order
+from phalanx.names import TaskId, training_order
 from phalanx.plan.plan import Plan
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.kept import KeptReport, kept
 from phalanx.records.lastwords import last_output, last_words, last_written
+from phalanx.records.lone import WARNING, lone
 from phalanx.records.produced import OutputReport, produced, remedies, shortcomings
 from phalanx.records.slowed import SlowReport, slowed
 from phalanx.records.training import CurveReport, Samples, TrainingReport, curves, samples_of, training
@@ -24,8 +25,7 @@ from phalanx.taskstate import TaskPhase, TaskState
 #: Raised when a reader of `report.json` could misread it.
 VERSION = 1
 
-#: How a note begins that qualifies a success, and how many tasks are named by one each.
-WARNING = "warning: "
+#: How many tasks are named by a warning each.
 _WARNED = 6
 _FALLEN = (TaskPhase.FAILED.value, TaskPhase.VICTIM.value, TaskPhase.LOST.value)
 
@@ -339,17 +339,7 @@ def _warnings(state: RunState, fallen: list[TaskReport]) -> list[str]:
     """A success in which tasks fell says so, for their part of the work may be missing."""
     found = [f"{WARNING}{task.task} {_fall(state.tasks[TaskId.parse(task.task)], task)}" for task in fallen[:_WARNED]]
     rest = len(fallen) - len(found)
-    return [*found, *([f"{WARNING}{rest} more tasks fell"] if rest else []), *_lone(state)]
-
-
-def _lone(state: RunState) -> list[str]:
-    """Tasks that were to train together and never met: each has trained a model of its own, and that is no success."""
-    trained = [task for task in state.tasks.values() if task.address and task.id.type in TRAINING_TYPES]
-    met = any(task.listening is not None for task in trained)
-    if state.phase is not RunPhase.SUCCEEDED or met or len(trained) <= 1:
-        return []
-    what = f"no task ever listened on its address: each of the {len(trained)} has trained alone, or not at all"
-    return [f"{WARNING}{what}; make the strategy in the script, or say --strategy none where that is meant"]
+    return [*found, *([f"{WARNING}{rest} more tasks fell"] if rest else []), *lone(state)]
 
 
 def _fall(task: TaskState, told: TaskReport) -> str:

@@ -119,14 +119,16 @@ class Sieve:
     def __init__(self) -> None:
         """Nothing has passed."""
         self._passed: dict[tuple[object, ...], float] = {}
+        self._about: set[tuple[object, ...]] = set()  # the tasks or links, whatever attempt they are in
 
     def through(self, samples: Iterable[S], *, last: bool = False) -> list[S]:
         """Those that are. `last`: they are the last ones of their attempts, and told more than once perhaps."""
-        least = max(EVERY, len(self._passed) / RATE)
         found = []
         for sample in samples:
             key = key_of(sample)
             before = self._passed.get(key)
+            self._about.add(key if isinstance(sample, LinkSample) else key[:1])
+            least = max(EVERY, len(self._about) / RATE)
             if before is None or sample.at - before >= least or (last and sample.at > before):
                 self._passed[key] = sample.at
                 found.append(sample)
