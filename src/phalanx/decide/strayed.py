@@ -9,7 +9,7 @@ from collections.abc import Iterable
 _NAMES = """
 workers min-workers max-workers ps chief no-chief evaluator workers-per-host gpus-per-worker hosts on python ports
 start-timeout silence hang finish max-restarts standbys strategy checkpoint ignore-check preflight no-preflight name
-override force-tf-config detach runs quiet json
+keras override force-tf-config detach runs quiet json
 """
 FLAGS = frozenset(_NAMES.split())
 
