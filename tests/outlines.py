@@ -21,6 +21,12 @@ extra_types = st.sampled_from(["dispatcher", "tensorboard", "data-server"])
 seconds = st.floats(0, 1e6, allow_nan=False)
 
 
+def a_host(**has) -> Host:
+    """One host, n0, with ports enough."""
+    about = {"id": 0, "name": "n0", "address": "10.0.0.1", "ports": tuple(range(22000, 22030)), "folder": "/runs/n0"}
+    return Host(**{**about, **has})
+
+
 @st.composite
 def roles(draw, kind: str, *, most: int = 6) -> Role:
     return Role(

@@ -54,6 +54,8 @@ class TaskPlace:
     host: int
     address: str | None = None
     rank: int | None = None
+    #: The CPUs it is pinned to; none: all that its host has for it.
+    cpus: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

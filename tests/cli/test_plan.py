@@ -12,6 +12,7 @@ import cyclopts
 import pytest
 
 from environments import switch_on
+from outlines import a_host
 from phalanx.cli import jobflags, main
 from phalanx.job.flags import Flags
 
@@ -21,6 +22,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("import tensorflow as tf\n")
     switch_on(tmp_path, monkeypatch)
     monkeypatch.setattr(socket, "gethostname", lambda: "box.example")
+    cores = (tuple((cpu,) for cpu in range(12)),)
+    monkeypatch.setattr("phalanx.agent.facts.this_machine", lambda _environ: a_host(cpus=12, nodes=cores))
     return tmp_path
 
 
@@ -172,7 +175,6 @@ def test_a_flag_of_the_script_after_a_job_file_is_told_where_it_belongs(phalanx,
 
 @pytest.mark.parametrize("verb", ["run", "plan"])
 def test_too_few_gpus_are_wrong_input_and_leave_no_run_behind(phalanx, folder, monkeypatch, verb):
-    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: 0)
     code, out, err = phalanx(verb, "--gpus-per-worker", "1", "train.py")
     assert (code, out) == (2, "")
     assert err.startswith("phalanx: worker:0 wants 1 GPU; box has none\n  leave --gpus-per-worker out")

@@ -167,7 +167,8 @@ def test_secrets_are_known_by_name_and_by_shape(name, value, secret):
     [
         ("roles: {ps: {}, chief: {count: 0}}", "job-ps-without-chief"),
         ("on: {slurm: {partition: gpu}}", "job-engine-not-in-use"),
-        ("roles: {worker: {cpus: 4}}", "job-claim-not-enforced"),
+        ("roles: {worker: {memory: 4Gi}}", "job-claim-not-enforced"),
+        ("placement: {pin: off}\nroles: {worker: {cpus: 4}}", "job-claim-not-enforced"),
     ],
 )
 def test_what_is_odd_is_said_and_stops_nothing(text, rule):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from environments import environment
+from outlines import a_host
 from phalanx.errors import InputError
 from phalanx.job.complaint import JobFileError
 from phalanx.job.declare import declare
@@ -247,7 +248,7 @@ def test_gpus_that_this_machine_does_not_have_are_wrong_input_before_anything_st
     say, monkeypatch, flags, there, said
 ):
     monkeypatch.setattr("socket.gethostname", lambda: "box.example")
-    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: there)
+    monkeypatch.setattr("phalanx.agent.facts.this_machine", lambda _environ: a_host(gpus=there))
     with pytest.raises(InputError) as caught:
         say("train.py", **{"gpus_per_worker": 1, **flags})
     assert (str(caught.value), caught.value.exit_code) == (said, 2)
@@ -255,12 +256,12 @@ def test_gpus_that_this_machine_does_not_have_are_wrong_input_before_anything_st
 
 
 def test_gpus_that_are_there_are_given(say, monkeypatch):
-    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: 2)
+    monkeypatch.setattr("phalanx.agent.facts.this_machine", lambda _environ: a_host(gpus=2))
     assert say("train.py", workers=2, gpus_per_worker=1).outline.roles[0].gpus == 1
 
 
 def test_hiding_every_gpu_needs_none(say, monkeypatch):
-    monkeypatch.setattr("phalanx.agent.facts.gpu_count", lambda: 0)
+    monkeypatch.setattr("phalanx.agent.facts.this_machine", lambda _environ: a_host())
     assert say("train.py", workers=2, gpus_per_worker=0).outline.roles[0].gpus == 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import os
 import signal
@@ -13,10 +14,11 @@ from typing import Any
 
 from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
-from phalanx.agent.facts import cpu_count, gpu_count, memory_bytes
+from phalanx.agent.facts import this_machine
 from phalanx.agent.journal import Journal
 from phalanx.agent.link import LeadGoneError, Link
 from phalanx.agent.log import say
+from phalanx.agent.pins import Pins
 from phalanx.agent.pool import Bounds, Pool
 from phalanx.agent.ports import PortHolder
 from phalanx.agent.preflight.checks import Preflight
@@ -29,7 +31,7 @@ from phalanx.decide.quorum import lease_for
 from phalanx.errors import PhalanxError, PlaceError, ProtocolError
 from phalanx.events import Event, StopRequested
 from phalanx.patient import patient_stderr
-from phalanx.plan.host import Host
+from phalanx.plan.part import part
 from phalanx.protocol.client import LeadClient
 from phalanx.protocol.messages import VERSION, Join
 from phalanx.protocol.signing import RunKey
@@ -71,14 +73,14 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
     serving = config["serving"]
     ports = holder.hold(serving * _GENERATIONS)
     about = config["host"]
-    host = Host(
+    mine = part(this_machine(config["environ"]), *about["part"])
+    pins = Pins(mine if config["pin"] else dataclasses.replace(mine, nodes=()))
+    host = dataclasses.replace(
+        pins.host,
         id=about["id"],
         name=about["name"],
         address=about["address"],
         ports=ports[:serving],
-        cpus=cpu_count(),
-        gpus=gpu_count(),
-        memory=memory_bytes(),
         folder=about["folder"],
     )
     join = Join(
@@ -106,6 +108,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         ports_after=_Ports(holder, ports[serving:], serving).after,
         lend=holder.lend,
         preflight=preflight,
+        pins=pins,
     )
     lease, shared = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1)), config["carry"]["lead"]["shared"]
     understudy = None

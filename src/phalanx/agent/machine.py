@@ -8,7 +8,7 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 #: A tenth of what a thread of a task gets: at 19, on a host whose cores all train, an import takes minutes.
@@ -83,6 +83,15 @@ class Machine:
                     os.setpriority(os.PRIO_PROCESS, thread, own)
         own_score = _read(self._proc / "self/oom_score_adj").strip()
         self._expendable(pid, int(own_score or 0))
+
+    def bind(self, pid: int, cpus: Collection[int]) -> None:
+        """Every thread of it runs on these CPUs from now on, and so does every thread and process that they start."""
+        done = set[int]()
+        while fresh := [thread for thread in self._threads(pid) if thread not in done]:
+            for thread in fresh:  # as above
+                done.add(thread)
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(thread, cpus)
 
     def _threads(self, pid: int) -> list[int]:
         try:

@@ -99,12 +99,19 @@ def ride_along(
 
 
 def piped(
-    name: str, argv: tuple[str, ...], env: dict[str, str], cwd: str, fds: Mapping[int, int]
+    name: str,
+    argv: tuple[str, ...],
+    env: dict[str, str],
+    cwd: str,
+    fds: Mapping[int, int],
+    *,
+    cpus: tuple[int, ...] = (),
 ) -> tuple[ChildSpec, int, int]:
     """A child with two new pipes: its spec, and the ends to read."""
     out, out_write = os.pipe()
     err, err_write = os.pipe()
-    return ChildSpec(id=name, argv=argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write, fds=fds), out, err
+    spec = ChildSpec(id=name, argv=argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write, fds=fds, cpus=cpus)
+    return spec, out, err
 
 
 def refusal(wrong: OSError) -> str:

@@ -17,6 +17,7 @@ from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
 from phalanx.agent.logs import Logs
 from phalanx.agent.outputs import find
+from phalanx.agent.pins import Pins
 from phalanx.agent.pool import Pool
 from phalanx.agent.preflight.checks import Preflight
 from phalanx.agent.prestart import Waiting, piped, refusal, ride_along
@@ -53,6 +54,7 @@ class Tasks:
         ports_after: Callable[[int], tuple[int, ...]],
         lend: Callable[[int], None],
         preflight: Preflight,
+        pins: Pins,
     ) -> None:
         """`pool` makes the standbys of this host, told where to say what becomes of them.
 
@@ -61,7 +63,8 @@ class Tasks:
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones; `lend` lets
         a program that is no server of TensorFlow's listen on one.
         """
-        self._ports_after, self._lend, self._preflight = ports_after, lend, preflight
+        self._ports_after, self._lend = ports_after, lend
+        self._preflight, self._pins = preflight, pins
         self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
         self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
@@ -88,7 +91,7 @@ class Tasks:
             await asyncio.sleep(GLANCE)
             match sentry.look():
                 case Roused(message):
-                    self._said.say(ev.Noted(time=time.time(), message=message, host=self._host))
+                    self._note(message)
                 case Spent(reason):
                     self._give_up(time.time(), reason)
                     self._reaper.destroy()
@@ -132,6 +135,7 @@ class Tasks:
         self._preflight.end(keep=False)
         self._pool.close()
         self._watch.close()
+        self._pins.close()
         self._reaper.close()
         self._logs.close()
 
@@ -139,6 +143,8 @@ class Tasks:
 
     def _prepare(self, order: Order) -> None:
         self._end_older(order.generation)
+        if refused := self._pins.prepare(order.tasks, whole=not any(task.attempt > 1 for task in order.tasks)):
+            self._note(refused)
         head, self._cwd = unpack(order.head), order.cwd
         self._watch.patience = order.patience
         for task in order.tasks:
@@ -238,8 +244,9 @@ class Tasks:
             self._lend(running.task.port)
         if running.standby is not None and running.child is not None and running.child.alive:
             self._reaper.mark(running.child, self._identity(running))
-            running.standby.go(running.news, unset=running.gone)
             running.pid = running.child.pid
+            self._pins.bind(running.pid, running.task)
+            running.standby.go(running.news, unset=running.gone)
             self._is_running(running, now, standby=True)
             return
         self._exec(running)
@@ -252,7 +259,7 @@ class Tasks:
         running.life, riding = ride_along(task.argv, environ, self._cwd, self._boot)
         files = running.life.fds if running.life is not None else {}
         name = f"{task.id}/g{running.generation}.a{task.attempt}"
-        spec, out, err = piped(name, task.argv, {**environ, **riding}, self._cwd, files)
+        spec, out, err = piped(name, task.argv, {**environ, **riding}, self._cwd, files, cpus=self._pins.of(task))
         running.child = self._reaper.spawn(spec)
         if running.life is not None:
             running.life.started()
@@ -265,6 +272,7 @@ class Tasks:
         running.started.set()
         self._tell(running, ev.TaskStarted, when, pid=running.pid, standby=standby)
         self._progress.follow(running)
+        self._pins.follow(running, self._note)
         self._watch.add(running)
         self._listeners.add(running)
 
@@ -321,6 +329,8 @@ class Tasks:
             case Started() if running.standby is None:
                 running.pid = event.pid
                 self._is_running(running, event.time, standby=False)
+            case Started() if running.started.is_set():  # a standby that had its identity before we knew its pid
+                self._pins.bind(event.pid, running.task)
             case FailedToStart():
                 running.ended.set()
                 self._tell(running, ev.TaskNotStarted, time.time(), message=event.message)
@@ -363,6 +373,9 @@ class Tasks:
 
     def _say(self, event: ev.Event) -> None:
         self._said.say(event)
+
+    def _note(self, message: str) -> None:
+        self._say(ev.Noted(time=time.time(), message=message, host=self._host))
 
     def _give_up(self, when: float, reason: str) -> None:
         """This host cannot go on: the lead hears why, and this agent leaves."""

@@ -47,6 +47,13 @@ class JobFlags:
     )
     gpus_per_worker: Annotated[int | None, _number("GPUs each worker may see (all); 0 hides them.", _SIZE)] = None
     hosts: Annotated[int | None, _number("Hosts to start on (1); on one machine they are simulated.", _PLACE)] = None
+    pin: Annotated[
+        bool | None, _flag("Cores of its own for each task of a host, or not.", _PLACE, negative="--no-pin")
+    ] = None
+    gpu_growth: Annotated[
+        bool | None,
+        _flag("GPU memory as it is needed (where tasks share a GPU).", _PLACE, negative="--no-gpu-growth"),
+    ] = None
     on: Annotated[str | None, _flag("The engine (local).", _PLACE)] = None
     python: Annotated[str | None, _flag("The interpreter for the script (found: see `phalanx plan`).", _PLACE)] = None
     ports: Annotated[str | None, _flag("Take ports from A-B only.", _PLACE)] = None

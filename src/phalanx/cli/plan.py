@@ -59,9 +59,7 @@ def plan(
         declared.outline,
         name=socket.gethostname().partition(".")[0] or "localhost",
         folder=str(folder),
-        gpus=facts.gpu_count(),
-        cpus=facts.cpu_count(),
-        memory=facts.memory_bytes(),
+        machine=facts.this_machine(os.environ),
     )
     bound = bind(declared.outline, hosts, run=run, generation=1)
     if json:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from phalanx.agent.facts import this_machine
 from phalanx.engine import bundle
 from phalanx.engine.base import Submission
 from phalanx.errors import PlaceError
@@ -52,7 +53,9 @@ class LocalEngine:
             lead = f"{_LOOPBACK}:{listener.getsockname()[1]}"
             # But for the ports, the hosts as they will join: which task starts where, and with which argv.
             outline = submission.outline
-            hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=str(submission.folder))
+            machine = this_machine(submission.environ)
+            folder = str(submission.folder)
+            hosts = preview_hosts(outline, name=_machine(), address=_LOOPBACK, folder=folder, machine=machine)
             preview = bind(outline, hosts, run=submission.run, generation=1)
             serving = held_ports(outline)
             words: list[int] = []
@@ -68,6 +71,7 @@ class LocalEngine:
                             submission,
                             host=host,
                             name=hosts[host].name,
+                            part=(host, outline.hosts),
                             tasks=[task for task in preview.tasks if task.host == host],
                             serving=serving[host],
                             lead=lead,
@@ -87,6 +91,7 @@ class LocalEngine:
             submission,
             host=host,
             name=f"{_machine()}-{host}",
+            part=(0, 1),
             tasks=[],
             serving=room_anywhere(submission.outline),
             lead=lead,
@@ -206,6 +211,7 @@ def _start_agent(
     *,
     host: int,
     name: str,
+    part: tuple[int, int],
     tasks: Sequence[PlannedTask],
     serving: int,
     lead: str,
@@ -224,7 +230,10 @@ def _start_agent(
             "name": name,
             "address": _LOOPBACK,
             "folder": str(folder),
+            # Which part of this machine it is, and of how many.
+            "part": part,
         },
+        "pin": submission.outline.sharing.pin,
         "lead": lead,
         "attached": attached,
         "environ": dict(submission.environ) | dict(submission.secrets),

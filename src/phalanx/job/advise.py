@@ -125,7 +125,7 @@ def warnings(job: Job, engine: str | None) -> Iterator[tuple[Loc, str, Severity,
         if name != (engine or "local") and getattr(job.on, name):
             message = f"on.{name} is not read: this runs on {engine or 'this machine'}"
             yield ("on", name), "job-engine-not-in-use", Severity.INFO, message, ""
-    for field in ("cpus", "memory"):
+    for field in ("memory",) if job.placement.pin else ("cpus", "memory"):
         for loc, value in _values(job, ("roles", "*", field)):
             if value is not None:
                 message = f"{field} is a claim for engines that schedule; this machine does not enforce it"

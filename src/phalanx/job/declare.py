@@ -66,7 +66,7 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
         interpreter=_interpreter(job, environ=environ, cwd=here),
         environ=environ,
         machine=socket.gethostname().partition(".")[0] or "localhost",
-        gpus=facts.gpu_count(),
+        has=facts.this_machine(environ),
     )
     if refused := keras.mistake(job, outline.interpreter, environ=environ, cwd=here):
         raise JobFileError([origin.complaint(("keras",), refused)])

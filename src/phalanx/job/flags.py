@@ -44,6 +44,9 @@ class Flags:
     #: False `--no-preflight`.
     preflight: bool | None = None
     ignore_check: tuple[str, ...] = ()
+    #: False `--no-pin`.
+    pin: bool | None = None
+    gpu_growth: bool | None = None
     hang: str | None = None
     finish: str | None = None
     #: Replace a TF_CONFIG of the user's environment.
@@ -78,7 +81,12 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "force_tf_config": ("force_tf_config",),
     "preflight": ("preflight", "run"),
     "ignore_check": ("preflight", "ignore"),
+    "pin": ("placement", "pin"),
+    "gpu_growth": ("placement", "gpu_growth"),
 }
+
+#: Switches with a `--no-` of their own.
+_SAYS_NO = frozenset({"chief", "preflight", "pin", "gpu_growth"})
 
 
 def named(flags: Flags) -> dict[Loc, str]:
@@ -118,7 +126,7 @@ def apply(job: Job | None, flags: Flags, command: tuple[str, ...] = ()) -> Job:
 
 def _given(name: str, value: object) -> bool:
     """A switch that is off was not given, but `--no-chief` says something."""
-    return value is not None and value != () and (value is not False or name in {"chief", "preflight"})
+    return value is not None and value != () and (value is not False or name in _SAYS_NO)
 
 
 def _value(name: str, value: object) -> object:

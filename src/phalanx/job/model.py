@@ -66,7 +66,9 @@ class Role(_Part):
         description="Workers only: the most to grow to, with further hosts or by `phalanx scale`. Default: count.",
     )
     cpus: int | None = Field(
-        default=None, ge=1, description="Cores a task asks its engine for. Default: no claim, the engine decides."
+        default=None,
+        ge=1,
+        description="CPUs a task asks its engine for, and is pinned to. Default: no claim, an even share of a host.",
     )
     gpus: int | None = Field(
         default=None,
@@ -223,8 +225,28 @@ class Secret(_Part):
 
 
 class Placement(_Part):
-    """Which hosts."""
+    """Which hosts, and how the tasks of one share its cores and GPUs."""
 
+    pin: Switch = Field(
+        default=True,
+        description="on or off: whether the tasks of a host get cores of their own. Default on, where that makes none "
+        "of them slower; a task with cpus gets so many.",
+    )
+    threads: Switch = Field(
+        default=True,
+        description="on or off: whether TF_GRPC_WORKER_CACHE_QUEUES is set, and TF_NUM_INTRAOP_THREADS where CPU time "
+        "is limited. Default on; what you set yourself stays.",
+    )
+    gpus: Switch = Field(
+        default=True,
+        description="on or off: whether a host's GPUs are dealt out among tasks that train, where no role says how "
+        "many. Default on; off leaves CUDA_VISIBLE_DEVICES as it is.",
+    )
+    gpu_growth: Switch | None = Field(
+        default=None,
+        description="on or off: TF_FORCE_GPU_ALLOW_GROWTH, memory as it is needed in place of all at once. Default: on "
+        "where tasks share a GPU.",
+    )
     together: Literal["zone", "rack", "switch"] | None = Field(
         default=None, description="Keep the tasks inside one zone, rack or switch. Default: anywhere."
     )
@@ -296,7 +318,9 @@ class Job(_Part):
         description="Values that reach the tasks and no record: references, never the value. Default: none.",
     )
     placement: Placement = Field(
-        default_factory=Placement, description="Which hosts. Default: as the engine gives them."
+        default_factory=Placement,
+        description="Which hosts, and how the tasks of one share its cores and GPUs. Default: as the engine gives "
+        "hosts; cores and GPUs dealt out.",
     )
     network: Text = Field(
         default="auto",

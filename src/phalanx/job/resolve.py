@@ -11,10 +11,13 @@ from phalanx.job import command, keras
 from phalanx.job.advise import count_of
 from phalanx.job.model import Job, port_range
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
-from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Strategy
-from phalanx.plan.placement import gpu_shares, place
+from phalanx.plan.gpus import GROWTH, gpu_shares
+from phalanx.plan.host import Host
+from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Sharing, Strategy
+from phalanx.plan.placement import place
 from phalanx.plan.policies import Grace, Health, Policies, Preflight, Restart
 from phalanx.plan.preview import held_ports, preview_hosts
+from phalanx.plan.threads import QUEUES, THREADS
 
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 #: Agents hold the ports of the next generation as well, so that a restart needs no luck.
@@ -29,13 +32,13 @@ def resolve(
     interpreter: Interpreter | None,
     environ: Mapping[str, str],
     machine: str = "localhost",
-    gpus: int | None = None,
+    has: Host | None = None,
 ) -> Outline:
     """The outline of a job that `advise` has no objection to.
 
     `cwd` is absolute; `interpreter` is what bare Python commands run under, None where there is none; `environ` is read
-    for proxies and HOME only; `gpus` is how many this machine (`machine`) has, None where nobody has looked. Raises
-    InputError where hosts, GPUs or ports cannot suffice.
+    for proxies, HOME and thread settings only; `has` is what this machine, `machine`, has, None where nobody looked.
+    Raises InputError where hosts, GPUs or ports cannot suffice.
     """
     strategy = _strategy(job)
     roles = _roles(job, strategy, interpreter)
@@ -66,8 +69,9 @@ def resolve(
         ),
         outputs=tuple(job.outputs),
         policies=_policies(job),
+        sharing=_sharing(job, environ),
     )
-    _check_room(outline, machine, gpus)
+    _check_room(outline, machine, has)
     return outline
 
 
@@ -156,6 +160,18 @@ def _policies(job: Job) -> Policies:
     )
 
 
+def _sharing(job: Job, environ: Mapping[str, str]) -> Sharing:
+    """What the user's environment says stays as it is; a role's own variables come later and win anyway."""
+    said = job.placement
+    return Sharing(
+        pin=said.pin,
+        threads=said.threads and environ.keys().isdisjoint(THREADS),
+        queues=said.threads and QUEUES not in environ,
+        gpus=said.gpus,
+        growth=False if said.gpu_growth is None and GROWTH in environ else said.gpu_growth,
+    )
+
+
 def _ports(outline: Outline) -> int:
     """All that are held at once; 0 where the hosts do not suffice, which is told by itself."""
     try:
@@ -164,7 +180,7 @@ def _ports(outline: Outline) -> int:
         return 0
 
 
-def _check_room(outline: Outline, machine: str, gpus: int | None) -> None:
+def _check_room(outline: Outline, machine: str, has: Host | None) -> None:
     """The lead would find out when all hosts have joined; the numbers are known now."""
     if outline.ports and (room := outline.ports[1] - outline.ports[0] + 1) < (wanted := _ports(outline)):
         low, high = outline.ports
@@ -174,7 +190,7 @@ def _check_room(outline: Outline, machine: str, gpus: int | None) -> None:
             hint=f"widen them to {low}-{low + wanted - 1}",
         )
     try:
-        hosts = preview_hosts(outline, name=machine, gpus=gpus)
+        hosts = preview_hosts(outline, name=machine, machine=has)
     except PlaceError as wrong:
         raise InputError(
             str(wrong).replace("joined", "declared"), hint="raise --hosts or --workers-per-host"

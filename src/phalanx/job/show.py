@@ -12,6 +12,7 @@ from phalanx.job import keras
 from phalanx.job.advise import looks_secret
 from phalanx.job.declare import Declared
 from phalanx.job.units import in_words
+from phalanx.plan.cpulist import text_of
 from phalanx.plan.lent import VARIABLE
 from phalanx.plan.outline import Outline
 from phalanx.plan.plan import Plan, PlannedTask
@@ -55,11 +56,13 @@ def as_json(declared: Declared, bound: Plan) -> dict[str, Any]:
                 "host": task.host,
                 "address": task.address,
                 "rank": task.rank,
+                "cpus": list(task.cpus),
                 "argv": list(task.argv),
                 "env": _environment(outline, bound, task),
             }
             for task in bound.tasks
         ],
+        "unpinned": {str(host): why for host, why in bound.unpinned.items()},
         "policies": {
             "health": {"start": health.start, "finish": health.finish, "evaluator": health.evaluator},
             "grace": {"stop": grace.stop, "failure": grace.failure},
@@ -101,6 +104,8 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
     else:
         yield "cluster", "none: no task gets a TF_CONFIG"
     yield "hosts", ", ".join(host.name for host in bound.hosts) + " (this machine)"
+    if sharing := _cores(outline, bound):
+        yield "cores", sharing
     ports = f"of {outline.ports[0]}-{outline.ports[1]}" if outline.ports else "of phalanx's own pool"
     yield "ports", f"{ports}, held at start"
     firsts = {role.command: next(task for task in bound.tasks if task.id.type == role.type) for role in outline.roles}
@@ -134,16 +139,31 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
         yield "restarts", f"{restart.max} after failures of one kind within {in_words(restart.within)}"
 
 
+def _cores(outline: Outline, bound: Plan) -> str:
+    """How a host's tasks share its cores; nothing to say where each has a host for itself."""
+    if not outline.sharing.pin:
+        return "shared by all tasks of a host (pin: off)"
+    whys = list(dict.fromkeys(bound.unpinned.values()))
+    if whys:
+        return f"shared by all tasks of a host: {whys[0]}" + ("; other hosts differ" if len(whys) > 1 else "")
+    if any(task.cpus for task in bound.tasks):
+        return "each task is pinned to its own, as below (--no-pin: to none)"
+    crowded = len({task.host for task in bound.tasks}) < len(bound.tasks)
+    return "each task is pinned to its own, where its host has them" if crowded else ""
+
+
 def _tasks(bound: Plan) -> Iterator[str]:
     names = {host.id: host.name for host in bound.hosts}
-    rows = [("task", "rank", "host", "address")]
+    pinned = any(task.cpus for task in bound.tasks)
+    rows = [("task", "rank", "host", *(("CPUs",) if pinned else ()), "address")]
     for task in bound.tasks[:_MOST]:
         rank = "-" if task.rank is None else str(task.rank)
         address = f"{task.address.rpartition(':')[0]}:{_HELD}" if task.address else "-"
-        rows.append((str(task.id), rank, names[task.host], address))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        cpus = (text_of(task.cpus) or "all",) if pinned else ()
+        rows.append((str(task.id), rank, names[task.host], *cpus, address))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     for row in rows:
-        yield "  ".join([*(row[column].ljust(widths[column]) for column in range(3)), row[3]])
+        yield "  ".join([*map(str.ljust, row, widths), row[-1]])
     if len(bound.tasks) > _MOST:
         yield f"and {len(bound.tasks) - _MOST} more (--json shows them all)"
 

@@ -27,12 +27,13 @@ LAST = Order(seq=0, epoch=0, kind="last")
 
 
 def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
-    """What the records say of a plan; with the first generation also why some tasks will have no standby."""
-    places = tuple(TaskPlace(task=t.id, host=t.host, address=t.address, rank=t.rank) for t in plan.tasks)
+    """What the records say of a plan; with the first generation also why some tasks have no standby, or no cores."""
+    places = tuple(TaskPlace(task=t.id, host=t.host, address=t.address, rank=t.rank, cpus=t.cpus) for t in plan.tasks)
     digest = hashlib.sha256(plan.head.encode()).hexdigest() if plan.head else ""
     bound = GenerationBound(time=now, generation=plan.generation, places=places, cluster=digest)
-    note = _standby_note(plan)
-    return (bound, Noted(time=now, message=note)) if note else (bound,)
+    notes = [note for note in (_standby_note(plan),) if note]
+    notes += [f"tasks of {name} are not pinned to cores: {why}" for name, why in _unpinned(plan)]
+    return (bound, *(Noted(time=now, message=note) for note in notes))
 
 
 class Briefs:
@@ -137,6 +138,16 @@ def task_orders(state: RunState, kind: str, tasks: Iterable[TaskId], grace: floa
     }
 
 
+def _unpinned(plan: Plan) -> list[tuple[str, str]]:
+    """By host, in the first generation; and one for all where there are many."""
+    if plan.generation > 1 or not plan.unpinned:
+        return []
+    names = {host.id: host.name for host in plan.hosts}
+    first, *others = plan.unpinned.items()
+    more = f" and {len(others)} other hosts" if others else ""
+    return [(f"{names[first[0]]}{more}", first[1])]
+
+
 def _standby_note(plan: Plan) -> str:
     if plan.generation > 1 or plan.outline.policies.restart.standby_limit == 0:
         return ""
@@ -175,6 +186,7 @@ def _start(plan: Plan, task: PlannedTask) -> StartTask:
         attempt=task.attempt,
         tail=task.tail,
         head=pack(task.head) if task.head is not None else None,
+        cpus=task.cpus,
         first=first,
         again=_comes_again(plan.outline, role),
     )

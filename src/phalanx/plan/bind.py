@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from phalanx.errors import PlaceError
 from phalanx.names import TaskId, join_host_port
+from phalanx.plan.cores import core_shares
+from phalanx.plan.gpus import gpu_shares
 from phalanx.plan.host import Host
 from phalanx.plan.lent import addresses_variable, lent_addresses, own_words
 from phalanx.plan.outline import Outline, Role, Strategy
-from phalanx.plan.placement import gpu_shares, place
+from phalanx.plan.placement import place
 from phalanx.plan.plan import Plan, PlannedTask
+from phalanx.plan.threads import QUEUES, thread_settings
 from phalanx.tfconfig.bodies import Bodies, Body
 from phalanx.tfconfig.model import Cluster
 
@@ -27,6 +30,8 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
     cluster = _cluster(outline, addresses)
     bodies = Bodies(cluster, strategy=outline.strategy.value) if cluster else None
     gpus = gpu_shares(outline, placed)
+    cpus, unpinned = core_shares(outline, placed, gpus.places)
+    threads = thread_settings(outline, placed)
     lent = lent_addresses(outline, addresses)
     told = {kind: ",".join(places) for kind, places in lent.items()}
     extra = _proxy_exception(outline, hosts) | addresses_variable(lent)
@@ -44,8 +49,9 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
                 argv=tuple(fill(word, words) for word in role.command),
                 env=extra
                 | _heartbeat(outline, body)
-                | _served(addresses.get(task))
-                | _visible(gpus.get(task))
+                | _served(outline, addresses.get(task))
+                | threads[task]
+                | gpus.env(outline, task, host)
                 | {
                     "PYTHONUNBUFFERED": "1",  # a pipe is block-buffered, and kill -9 would lose the last lines
                     "PHALANX_RUN": run,
@@ -59,6 +65,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
                 rank=cluster.rank(task) if cluster else None,
                 tail=body.tail if body else None,
                 head=body.head if body and bodies and body.head != bodies.head else None,
+                cpus=cpus.get(task, ()),
             ),
         )
     return Plan(
@@ -69,6 +76,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
         tasks=tuple(tasks),
         cluster=cluster,
         head=bodies.head if bodies else "",
+        unpinned=unpinned,
     )
 
 
@@ -112,9 +120,11 @@ def _cluster(outline: Outline, addresses: Mapping[TaskId, str]) -> Cluster | Non
     return Cluster.dense(jobs)
 
 
-def _served(address: str | None) -> dict[str, str]:
+def _served(outline: Outline, address: str | None) -> dict[str, str]:
+    if not address:
+        return {}
     # The agent holds the port; TensorFlow may share it only when told so (facts §13).
-    return {"TF_GRPC_REUSE_PORT": "1"} if address else {}
+    return {"TF_GRPC_REUSE_PORT": "1"} | ({QUEUES: "1"} if outline.sharing.queues else {})
 
 
 def _heartbeat(outline: Outline, body: Body | None) -> dict[str, str]:
@@ -123,10 +133,6 @@ def _heartbeat(outline: Outline, body: Body | None) -> dict[str, str]:
     if body is None or not limit or not outline.runtime or outline.strategy is not Strategy.MWMS:
         return {}
     return {"PHALANX_HEARTBEAT": f"{1000 * limit:.0f}"}
-
-
-def _visible(gpus: tuple[int, ...] | None) -> dict[str, str]:
-    return {} if gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)) or "-1"}
 
 
 def _proxy_exception(outline: Outline, hosts: Sequence[Host]) -> dict[str, str]:

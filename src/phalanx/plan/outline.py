@@ -86,6 +86,22 @@ class Role:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Sharing:
+    """How tasks of one host share what it has. What the user's environment says already, nobody overrides."""
+
+    #: Each has cores of its own (facts §6).
+    pin: bool = True
+    #: TF_NUM_INTRAOP_THREADS where CPU time is limited: TensorFlow counts cores and knows no such limit.
+    threads: bool = True
+    #: TF_GRPC_WORKER_CACHE_QUEUES=1: a third of the threads, at the same speed (facts §6).
+    queues: bool = True
+    #: GPUs are dealt out where roles say nothing (R67).
+    gpus: bool = True
+    #: TF_FORCE_GPU_ALLOW_GROWTH; None: where tasks share a GPU.
+    growth: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Outline:
     """A job, resolved: roles and counts, commands, policies. What `bind` turns into a Plan."""
 
@@ -118,6 +134,7 @@ class Outline:
     #: Files the job should leave behind; the report says which exist.
     outputs: tuple[str, ...] = ()
     policies: Policies = dataclasses.field(default_factory=Policies)
+    sharing: Sharing = dataclasses.field(default_factory=Sharing)
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Every task: chief, workers, ps, evaluator, others."""

@@ -9,9 +9,6 @@ from phalanx.names import TaskId
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role
 
-_NO_GPU = "leave --gpus-per-worker out, and it trains on the CPU"
-_FEWER = "lower --gpus-per-worker or the number of workers a host"
-
 
 def place(outline: Outline, hosts: Sequence[Host]) -> Mapping[TaskId, Host]:
     """Give every task a living host: neighbours in index share a host, so that a ring crosses few links.
@@ -42,25 +39,3 @@ def _place_role(role: Role, hosts: Sequence[Host]) -> dict[TaskId, Host]:
         for _ in range(base + (number < rest)):
             placed[next(tasks)] = host
     return placed
-
-
-def gpu_shares(outline: Outline, placed: Mapping[TaskId, Host]) -> Mapping[TaskId, tuple[int, ...]]:
-    """The GPUs of its host that each task may see, for roles that say how many (R67).
-
-    Raises PlaceError where a host has too few.
-    """
-    taken: dict[int, int] = {}
-    shares: dict[TaskId, tuple[int, ...]] = {}
-    for role in outline.roles:
-        if role.gpus is None:
-            continue
-        for task in role.tasks():
-            host = placed[task]
-            first = taken.get(host.id, 0)
-            if first + role.gpus > host.gpus:
-                has = f"{host.gpus or 'none'}" + (f", and {first} of them taken" if first else "")
-                message = f"{task} wants {role.gpus} GPU{'s' * (role.gpus > 1)}; {host.name} has {has}"
-                raise PlaceError(message, hint=_FEWER if host.gpus else _NO_GPU)
-            taken[host.id] = first + role.gpus
-            shares[task] = tuple(range(first, first + role.gpus))
-    return shares

@@ -29,6 +29,8 @@ class PlannedTask:
     tail: str | None = None
     #: Replaces the shared beginning for a task that sees another cluster (an Estimator's evaluator, R03).
     head: str | None = None
+    #: The CPUs it is pinned to; none: all that its host has for it.
+    cpus: tuple[int, ...] = ()
 
     def again(self, attempt: int) -> PlannedTask:
         """The same place in the cluster for a later attempt."""
@@ -52,6 +54,8 @@ class Plan:
     cluster: Cluster | None = None
     #: The beginning of every task's TF_CONFIG: the cluster, written once.
     head: str = ""
+    #: By host: why its tasks are not pinned, where they would have been.
+    unpinned: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
     def tf_config(self, task: PlannedTask) -> str | None:
         """The exact text of the task's TF_CONFIG; None where it gets none."""

@@ -9,6 +9,7 @@ import itertools
 from phalanx.plan.bind import serves
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline
+from phalanx.plan.part import part
 from phalanx.plan.placement import place
 from phalanx.plan.size import at_its_largest, elastic_of
 
@@ -27,24 +28,20 @@ def preview_hosts(
     name: str = "localhost",
     address: str = "127.0.0.1",
     folder: str = "",
-    gpus: int | None = None,
-    cpus: int = 1,
-    memory: int = 0,
+    machine: Host | None = None,
 ) -> tuple[Host, ...]:
     """`outline.hosts` hosts on one machine, their ports examples: of the declared range, else from 20000 on.
 
-    Simulated hosts are numbered after the machine. `gpus` None takes them for plenty. Raises PlaceError where the
-    hosts do not suffice.
+    Simulated hosts are numbered after the machine, and share what it has. `machine` None takes GPUs for plenty. Raises
+    PlaceError where the hosts do not suffice.
     """
+    whole = Host(id=0, name="", address="", ports=(), gpus=_PLENTY) if machine is None else machine
     hosts = tuple(
-        Host(
+        dataclasses.replace(
+            part(whole, number, outline.hosts) if machine is not None else whole,
             id=number,
             name=name if outline.hosts == 1 else f"{name}-{number}",
             address=address,
-            ports=(),
-            cpus=cpus,
-            gpus=_PLENTY if gpus is None else gpus,
-            memory=memory,
             folder=folder,
         )
         for number in range(outline.hosts)

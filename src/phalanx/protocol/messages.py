@@ -72,6 +72,8 @@ class StartTask:
     attempt: int = 1
     tail: str | None = None
     head: str | None = None
+    #: The CPUs it is pinned to; none: all.
+    cpus: tuple[int, ...] = ()
     #: The leader of its group listens first: others that start before it back off for a second (facts §6).
     first: bool = False
     #: Whether the next generation has a task with the same command, so that an interpreter may wait for it.

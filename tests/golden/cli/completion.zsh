@@ -52,6 +52,10 @@ _phalanx() {
             '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
             '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
             '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--pin[Cores of its own for each task of a host, or not]' \
+            '--no-pin[Cores of its own for each task of a host, or not]' \
+            '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
@@ -87,6 +91,10 @@ _phalanx() {
             '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
             '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
             '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--pin[Cores of its own for each task of a host, or not]' \
+            '--no-pin[Cores of its own for each task of a host, or not]' \
+            '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
@@ -130,6 +138,10 @@ _phalanx() {
             '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
             '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
             '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--pin[Cores of its own for each task of a host, or not]' \
+            '--no-pin[Cores of its own for each task of a host, or not]' \
+            '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
@@ -165,6 +177,10 @@ _phalanx() {
             '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
             '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
             '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--pin[Cores of its own for each task of a host, or not]' \
+            '--no-pin[Cores of its own for each task of a host, or not]' \
+            '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \

@@ -1,0 +1,98 @@
+"""Steps a second: `phalanx run` beside the same tasks started by hand, or beside itself without pinning.
+
+    python bench/steps.py [--pairs 5] [--seconds 6] [--workers 2,4] [--kinds comm,compute] [--beside hand|no-pin]
+
+Pairs are interleaved (other, phalanx, other, …); the median of the pairs' ratios is the figure, since machines drift.
+`ps` (a chief, workers and one parameter server) can be compared with `--beside no-pin` only: nobody ends its servers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from launch import environ, free_port
+
+SCRIPT = Path(__file__).parent / "steps_train.py"
+
+
+def rate(folder: str) -> float:
+    return float((Path(folder) / "rate").read_text().split()[0])
+
+
+def by_hand(workers: int, kind: str, seconds: float, home: Path) -> float:
+    """N background processes with TF_CONFIG, as a shell script would start them."""
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(workers)]}
+        tasks = [
+            subprocess.Popen(
+                [sys.executable, str(SCRIPT), folder, kind, str(seconds)],
+                env=environ(home)
+                | {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            for index in range(workers)
+        ]
+        codes = [task.wait(timeout=300) for task in tasks]
+        if any(codes):
+            raise SystemExit(f"by hand: exit codes {codes}")
+        return rate(folder)
+
+
+def by_phalanx(workers: int, kind: str, seconds: float, home: Path, *more: str) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run(
+            [
+                *(sys.executable, "-m", "phalanx", "run", "--quiet", "--runs", str(home / "runs"), *more),
+                *("--workers", str(workers), *(("--ps", "1") if kind == "ps" else ())),
+                *(str(SCRIPT), folder, kind, str(seconds)),
+            ],
+            env=environ(home),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            raise SystemExit(run.stderr)
+        return rate(folder)
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--pairs", type=int, default=5)
+    words.add_argument("--seconds", type=float, default=6)
+    words.add_argument("--workers", default="2,4")
+    words.add_argument("--kinds", default="comm,compute")
+    words.add_argument("--beside", choices=("hand", "no-pin"), default="hand")
+    chosen = words.parse_args()
+    print(f"{os.cpu_count()} cores; load before: {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        for kind in chosen.kinds.split(","):
+            for workers in map(int, chosen.workers.split(",")):
+                others, ours = [], []
+                for _ in range(chosen.pairs):
+                    if chosen.beside == "hand":
+                        others.append(by_hand(workers, kind, chosen.seconds, home))
+                    else:
+                        others.append(by_phalanx(workers, kind, chosen.seconds, home, "--no-pin"))
+                    ours.append(by_phalanx(workers, kind, chosen.seconds, home))
+                ratios = [mine / other for mine, other in zip(ours, others, strict=True)]
+                print(
+                    f"{kind}, {workers} workers: {chosen.beside} {statistics.median(others):.1f} steps/s, phalanx "
+                    f"{statistics.median(ours):.1f}, ratio {statistics.median(ratios):.2f} (median of {chosen.pairs} "
+                    f"pairs, {min(ratios):.2f} to {max(ratios):.2f}); load {os.getloadavg()[0]:.1f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

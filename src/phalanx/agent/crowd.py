@@ -1,0 +1,86 @@
+"""Whether others run on the cores that tasks are pinned to: a pinned thread cannot go elsewhere, and waits its turn.
+
+Two workers that wait for each other at every step then wait for both turns: ten times slower than unpinned was
+measured (facts §6), though alone they are faster by half.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+#: Seconds between two looks.
+LOOK = 2.0
+#: The part of the cores that others use when it is time to give way, and at how many looks in a row; and the part
+#: below which the cores are free again, for so many seconds, twice as many after each time.
+BUSY, LOOKS, FREE, CALM = 0.25, 2, 0.1, 30.0
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Crowd:
+    """Fed with what others use at each look. Says when that has changed what is best; pure."""
+
+    def __init__(self) -> None:
+        """The cores are ours until others are seen."""
+        self.crowded = False
+        self._busy = 0
+        self._calm_since: float | None = None
+        self._patience = CALM
+
+    def see(self, now: float, others: float) -> bool:
+        """`others`: the part of the cores' time since the last look that was not ours. Whether `crowded` changes."""
+        before = self.crowded
+        if not self.crowded:
+            self._busy = self._busy + 1 if others > BUSY else 0
+            self.crowded = self._busy >= LOOKS
+            self._calm_since = None
+        elif others > FREE:
+            self._calm_since = None
+        elif self._calm_since is None:
+            self._calm_since = now
+        elif now - self._calm_since >= self._patience:
+            self.crowded, self._busy = False, 0
+            self._patience *= 2
+        return self.crowded != before
+
+
+class Meter:
+    """What others have used of some cores between two looks: all that was used, without what our processes have."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        """Another folder is for tests."""
+        self._proc = proc
+        self._last: tuple[float, Mapping[int, float], Mapping[int, float]] | None = None
+
+    def look(self, now: float, cpus: Collection[int], ours: Iterable[int]) -> float | None:
+        """The part of the time of `cpus` that others have had; None at the first look. `ours`: our processes' pids."""
+        used, own = self._used(), {pid: self._spent(pid) for pid in ours}
+        last, self._last = self._last, (now, used, own)
+        if last is None or now <= last[0] or not cpus:
+            return None
+        then, used_then, own_then = last
+        busy = sum(used.get(cpu, 0.0) - used_then.get(cpu, 0.0) for cpu in cpus)
+        mine = sum(max(spent - own_then.get(pid, 0.0), 0.0) for pid, spent in own.items())
+        return max(busy - mine, 0.0) / ((now - then) * len(cpus))
+
+    def _used(self) -> dict[int, float]:
+        """By CPU: the seconds in which processes ran; neither idle nor stolen nor interrupts."""
+        found = {}
+        for line in _read(self._proc / "stat").splitlines():
+            name, *fields = line.split()
+            if name.startswith("cpu") and name[3:].isdecimal():
+                found[int(name[3:])] = sum(map(int, fields[:3])) / _TICKS
+        return found
+
+    def _spent(self, pid: int) -> float:
+        fields = _read(self._proc / str(pid) / "stat").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
