@@ -14,6 +14,7 @@ from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.cores import Want, split
 from phalanx.plan.cpulist import cpus_of, text_of
+from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Sharing, Strategy
 from phalanx.plan.part import part
 
@@ -148,6 +149,22 @@ def test_threads_are_counted_where_cpu_time_is_limited_and_the_users_own_number_
     for quiet in (bind(job(2, Sharing(threads=False)), [host], run="r", generation=1),
                   bind(job(2), [a_host(cpus=64)], run="r", generation=1)):  # fmt: skip
         assert "TF_NUM_INTRAOP_THREADS" not in quiet.tasks[0].env
+
+
+def env_of(outline: Outline, host: Host) -> dict[str, str]:
+    return dict(bind(outline, [host], run="r", generation=1).tasks[0].env)
+
+
+def test_a_task_with_one_cpu_has_a_second_thread_between_operations_or_a_worker_of_a_ps_hangs():
+    """facts §4."""
+    two = a_host(cpus=2, nodes=(cores(2),))
+    assert env_of(job(2), two)["TF_NUM_INTEROP_THREADS"] == "2"
+    assert env_of(job(2, Sharing(threads=False)), two)["TF_NUM_INTEROP_THREADS"] == "2"
+    assert env_of(job(2, env={"TF_NUM_INTEROP_THREADS": "1"}), two)["TF_NUM_INTEROP_THREADS"] == "1"
+    ps = dataclasses.replace(job(1), strategy=Strategy.PS)
+    assert env_of(ps, a_host(cpus=1))["TF_NUM_INTEROP_THREADS"] == "2"
+    for free in (a_host(cpus=2), a_host(cpus=4, nodes=(cores(4),))):
+        assert "TF_NUM_INTEROP_THREADS" not in env_of(job(2), free)
 
 
 def test_simulated_hosts_share_the_machine():

@@ -17,7 +17,7 @@ from phalanx.plan.outline import Failure, Interpreter, Outline, Role, Secret, Sh
 from phalanx.plan.placement import place
 from phalanx.plan.policies import Grace, Health, Policies, Preflight, Restart
 from phalanx.plan.preview import held_ports, preview_hosts
-from phalanx.plan.threads import QUEUES, THREADS
+from phalanx.plan.threads import BETWEEN, QUEUES, WITHIN
 
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 #: Agents hold the ports of the next generation as well, so that a restart needs no luck.
@@ -165,7 +165,8 @@ def _sharing(job: Job, environ: Mapping[str, str]) -> Sharing:
     said = job.placement
     return Sharing(
         pin=said.pin,
-        threads=said.threads and environ.keys().isdisjoint(THREADS),
+        threads=said.threads and WITHIN not in environ,
+        between=BETWEEN not in environ,
         queues=said.threads and QUEUES not in environ,
         gpus=said.gpus,
         growth=False if said.gpu_growth is None and GROWTH in environ else said.gpu_growth,

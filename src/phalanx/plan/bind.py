@@ -31,7 +31,7 @@ def bind(outline: Outline, hosts: Sequence[Host], *, run: str, generation: int) 
     bodies = Bodies(cluster, strategy=outline.strategy.value) if cluster else None
     gpus = gpu_shares(outline, placed)
     cpus, unpinned = core_shares(outline, placed, gpus.places)
-    threads = thread_settings(outline, placed)
+    threads = thread_settings(outline, placed, cpus)
     lent = lent_addresses(outline, addresses)
     told = {kind: ",".join(places) for kind, places in lent.items()}
     extra = _proxy_exception(outline, hosts) | addresses_variable(lent)

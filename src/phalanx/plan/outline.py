@@ -93,6 +93,8 @@ class Sharing:
     pin: bool = True
     #: TF_NUM_INTRAOP_THREADS where CPU time is limited: TensorFlow counts cores and knows no such limit.
     threads: bool = True
+    #: TF_NUM_INTEROP_THREADS=2 where a task has one CPU: with one thread a worker beside a ps hangs (facts §4).
+    between: bool = True
     #: TF_GRPC_WORKER_CACHE_QUEUES=1: a third of the threads, at the same speed (facts §6).
     queues: bool = True
     #: GPUs are dealt out where roles say nothing (R67).
