@@ -4,7 +4,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -p tests.beds.plugin
+# Side by side, since most of what takes long is waiting; the tests of one file stay together, and share what they start.
+PYTEST := $(BIN)/python -m pytest -p tests.beds.plugin -n auto --dist loadfile --no-loadscope-reorder
 # A stamp holds while the locked requirements, or what the project says of itself, are as they were.
 DEMO := $(VENV)/.demo-installed
 DEV := $(VENV)/.dev-installed

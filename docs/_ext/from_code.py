@@ -49,9 +49,9 @@ def sentence(thing: object) -> str:
 
 
 def every_module() -> None:
-    """Import all of phalanx, so that each subclass is known; but for what acts when imported."""
+    """Import all of phalanx, so that each subclass is known; but for what acts when imported, or lies inside a task."""
     for module in pkgutil.walk_packages(phalanx.__path__, "phalanx."):
-        if not module.name.startswith(("phalanx.__main__", "phalanx.runtime.")):
+        if not module.name.startswith(("phalanx.__main__", "phalanx.runtime.")) and ".inside." not in module.name:
             importlib.import_module(module.name)
 
 

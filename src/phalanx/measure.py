@@ -71,10 +71,9 @@ def measure(
             raise JobFailedError(
                 _why(state, view, wanted), hint="phalanx run it once at this size, or ask for fewer --steps"
             )
-        say(f"{flags.workers} workers: {found:.4g} steps/s")
-        return Measured(
-            workers=flags.workers or 1, ps=flags.ps or 0, steps=found, memory=dict(view.memory), work=view.work()
-        )
+        workers = flags.workers or 1
+        say(f"{workers} worker{'s' * (workers > 1)}: {found:.4g} steps/s")
+        return Measured(workers=workers, ps=flags.ps or 0, steps=found, memory=dict(view.memory), work=view.work())
 
 
 class _Counting(View):

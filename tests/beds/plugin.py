@@ -40,6 +40,13 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return reason.removeprefix("Skipped: ")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start TensorFlow come first: side by side, no process is left alone with a long one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("tensorflow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield

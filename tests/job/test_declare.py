@@ -165,7 +165,7 @@ def test_a_command_that_is_no_python_needs_no_interpreter(say):
     ],
 )
 def test_a_script_that_names_another_strategy_is_a_warning(say, folder, script, flags, said):
-    (folder / "train.py").write_text(script)
+    (folder / "train.py").write_text(f"import tensorflow as tf\n{script}")
     notes = [note for note in say("train.py", **flags).notes if note.id == "job-strategy-differs"]
     assert [said in note.message for note in notes] == ([True] if said else [])
 

@@ -88,7 +88,7 @@ class Worker:
     def __init__(self, *, leads: bool, task: str = "worker:0", home: Path | None = None) -> None:
         self.said: list[str] = []
         line = types.SimpleNamespace(say=lambda _kind, message: self.said.append(message))
-        self._files = Files(phalanx_keras3.Notes(line), phalanx_keras3, phalanx_hooks.disguise)  # type: ignore[arg-type]
+        self._files = Files(phalanx_keras3.Notes(line), phalanx_keras3, phalanx_hooks.disguise)  # type: ignore[arg-type]  # a line that only says
         self._environ = {"PHALANX_TASK": task, "PHALANX_TASK_DIR": str(home)}
         self._model = types.SimpleNamespace(_distribute_strategy=CollectiveAllReduceStrategy(leads=leads))
 
@@ -113,7 +113,7 @@ class Worker:
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     store = Store()
     context = types.SimpleNamespace(context=lambda: store)
-    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.context", context)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.context", context)  # type: ignore[arg-type]  # all that is asked of it
     for name in ("PHALANX_TASK", "PHALANX_TASK_DIR"):
         monkeypatch.setenv(name, "")
     monkeypatch.delenv("PHALANX_GENERATION", raising=False)

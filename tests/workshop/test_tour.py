@@ -15,7 +15,8 @@ def tour() -> str:
 
 def test_every_script_of_the_tour_is_in_the_clone():
     scripts = set(re.findall(r"\S+\.py", tour()))
-    assert scripts == {"examples/custom_loop/train.py", "examples/parameter_server/train.py"}
+    folders = ("custom_loop", "keras_fit", "parameter_server")
+    assert scripts == {f"examples/{folder}/train.py" for folder in folders}
     assert all((ROOT / script).is_file() for script in scripts)
 
 

@@ -24,6 +24,8 @@ CULPRIT_LINES, VICTIM_LINES = 12, 2
 _HEADINGS = ("task", "host", "state", "start", "end", "ran", "step/s", "comm", "exit", "last line")
 #: The columns that are left out where no task has anything in them, and how long a curve is at most.
 _SOME, _CURVE = (6, 7), 40
+#: Fewer points are no curve: of a run of seconds the end would be most of it.
+_DRAWN = 5
 _BAD = (TaskPhase.FAILED.value, TaskPhase.LOST.value, TaskPhase.VICTIM.value)
 
 
@@ -190,16 +192,17 @@ def _training(report: Report, width: int) -> Iterator[str]:
     about = (task.task, task.generation, task.attempt)
     curve = next((one for one in report.curves if (one.task, one.generation, one.attempt) == about), None)
     room, told = max(min(width - 40, _CURVE), 0), task.training
+    drawn = curve is not None and len(curve.at) >= _DRAWN
     lines = []
     if told.epoch is not None:
         left = f", {duration(told.left)} left" if told.left is not None else ""
         lines.append(f"  epoch   {told.epoch}/{told.epochs}{left}" if told.epochs else f"  epoch   {told.epoch}{left}")
     if told.last_loss is not None:
         span = " → ".join(dict.fromkeys((loss_words(told.first_loss), loss_words(told.last_loss))))
-        losses = [None if loss is None else float(loss) for loss in curve.loss] if curve else []
+        losses = [None if loss is None else float(loss) for loss in curve.loss] if curve and drawn else []
         lines.append(f"  loss    {span}  {sparkline(losses, room)}".rstrip())
     if told.steps_per_second is not None:
-        rates = curve.steps_per_second if curve else ()
+        rates = curve.steps_per_second if curve and drawn else ()
         lines.append(f"  step/s  {rate_words(told.steps_per_second)}  {sparkline(rates, room)}".rstrip())
     if lines:
         yield ""

@@ -13,9 +13,9 @@ _phalanx_options() {
         run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
         chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
         plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         advise) echo '--workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
         bench) echo '--workers --ps --steps --seconds --patience --python --json --help' ;;
-        preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
         ps) echo '--all -a --running --json --help' ;;
@@ -41,9 +41,9 @@ _phalanx_valued() {
         run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
         plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
         bench) [[ ' --workers --ps --steps --seconds --patience --python ' == *" $2 "* ]] ;;
-        preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
@@ -65,12 +65,12 @@ _phalanx() {
         elif [[ -z $only && $word == -?* ]]; then if _phalanx_valued "$verb" "$word"; then option=$word; fi
         else
             given=$((given + 1))
-            case $verb in run | chaos | plan | advise | bench | preflight) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
+            case $verb in run | chaos | plan | preflight | advise | bench) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
         fi
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan advise bench preflight init schema ps logs events report attach stacks diagnose stop scale join check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight advise bench init schema ps logs events report attach stacks diagnose stop scale join check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
@@ -90,7 +90,7 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "advise --python" | "bench --python" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --python" | "bench --python" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")

@@ -11,9 +11,9 @@ _phalanx() {
         'run:Train: start one program as a cluster on this machine and follow it to its end.'
         'chaos:Hurt a run on purpose, and say how it took that.'
         'plan:Show what `run` would start: cluster, tasks, addresses, interpreter, environment.'
+        'preflight:Look at everything that would stop a run, and start nothing.'
         'advise:Say which strategy fits a training, what it needs and how fast it goes.'
         'bench:Run a script for some steps at several sizes, beside what was reckoned.'
-        'preflight:Look at everything that would stop a run, and start nothing.'
         'init:Write a commented job.yaml for a script.'
         'schema:Print the JSON Schema of job.yaml, for editors.'
         'ps:List runs and their tasks.'
@@ -166,34 +166,6 @@ _phalanx() {
             '--quiet[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
-        advise) _arguments -s -A '-*' : \
-            '--workers=[For so many workers (2)]:value: ' \
-            '--ps=[With so many parameter servers (the fewest that hold the model and are no brake)]:value: ' \
-            '--hosts=[They have so many hosts (1), all alike]:value: ' \
-            '--memory=[Memory of one host (this machine'\''s)]:value: ' \
-            '--cores=[Cores of one host (this machine'\''s)]:value: ' \
-            '--bandwidth=[From one host to another\: 10Gbit or 1.25GB, a second (10Gbit)]:value: ' \
-            '--parameters=[Parameters of dense layers\: 25M]:value: ' \
-            '--tables=[An embedding table, ROWSxCOLUMNS\: 10Mx64 (may be repeated)]:value: ' \
-            '--ids=[Rows that one example takes from each table (1)]:value: ' \
-            '--optimizer=[sgd, momentum, adagrad, rmsprop, adam and their like (adam)]:value: ' \
-            '--batch=[Examples of one step of all workers together (the script'\''s; else 32)]:value: ' \
-            '--step=[What one step of one worker takes\: 120ms (reckoned)]:value: ' \
-            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
-            '--patience=[The script has so long to come to its first step (2m)]:value: ' \
-            '--json[Print it all as JSON]' \
-            '--help[Say what it does and takes]' \
-            '*:file:_files' ;;
-        bench) _arguments -s -A '-*' : \
-            '--workers=[The sizes, by comma (1,2)]:value: ' \
-            '--ps=[With so many parameter servers, and a chief]:value: ' \
-            '--steps=[At least so many steps of each size (50), after ten that are not counted]:value: ' \
-            '--seconds=[For at least so long (5s)]:value: ' \
-            '--patience=[A size that has not done its steps by then has failed (5m)]:value: ' \
-            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
-            '--json[Print it all as JSON]' \
-            '--help[Say what it does and takes]' \
-            '*:file:_files' ;;
         preflight) _arguments -s -A '-*' : \
             '--workers=[How many workers (1)]:value: ' \
             '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
@@ -229,6 +201,34 @@ _phalanx() {
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
             '--runs=[Where run folders would be made (PHALANX_RUNS, else ./runs)]:file:_files' \
             '--json[Print the checks as JSON]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        advise) _arguments -s -A '-*' : \
+            '--workers=[For so many workers (2)]:value: ' \
+            '--ps=[With so many parameter servers (the fewest that hold the model and are no brake)]:value: ' \
+            '--hosts=[They have so many hosts (1), all alike]:value: ' \
+            '--memory=[Memory of one host (this machine'\''s)]:value: ' \
+            '--cores=[Cores of one host (this machine'\''s)]:value: ' \
+            '--bandwidth=[From one host to another\: 10Gbit or 1.25GB, a second (10Gbit)]:value: ' \
+            '--parameters=[Parameters of dense layers\: 25M]:value: ' \
+            '--tables=[An embedding table, ROWSxCOLUMNS\: 10Mx64 (may be repeated)]:value: ' \
+            '--ids=[Rows that one example takes from each table (1)]:value: ' \
+            '--optimizer=[sgd, momentum, adagrad, rmsprop, adam and their like (adam)]:value: ' \
+            '--batch=[Examples of one step of all workers together (the script'\''s; else 32)]:value: ' \
+            '--step=[What one step of one worker takes\: 120ms (reckoned)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--patience=[The script has so long to come to its first step (2m)]:value: ' \
+            '--json[Print it all as JSON]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        bench) _arguments -s -A '-*' : \
+            '--workers=[The sizes, by comma (1,2)]:value: ' \
+            '--ps=[With so many parameter servers, and a chief]:value: ' \
+            '--steps=[At least so many steps of each size (50), after ten that are not counted]:value: ' \
+            '--seconds=[For at least so long (5s)]:value: ' \
+            '--patience=[A size that has not done its steps by then has failed (5m)]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--json[Print it all as JSON]' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         init) _arguments -s : \
