@@ -27,7 +27,7 @@ PIPES = 2
 #: Core seconds of one closure of a coordinator, on chief, worker and servers together, whatever it computes: 7 ms for a
 #: step of two scalars on a busy machine (docs/benchmarks.md), less what a busy machine is guessed to add.
 CLOSURE = 5e-3
-#: Of those, what the coordinator alone does, which bounds all workers, and what a worker waits for. Taken, not measured.
+#: Of those, what the coordinator alone does, and what a worker waits for. Taken, not measured.
 HANDING, WAITING = 300e-6, CLOSURE / 2
 
 
