@@ -151,6 +151,16 @@ def test_threads_are_counted_where_cpu_time_is_limited_and_the_users_own_number_
         assert "TF_NUM_INTRAOP_THREADS" not in quiet.tasks[0].env
 
 
+def test_threads_are_those_of_the_cpus_wherever_it_starts_so_that_the_last_digits_stay():
+    host = a_host(cpus=4, nodes=(cores(4),))
+    assert [task.env["TF_NUM_INTRAOP_THREADS"] for task in bind(job(2), [host], run="r", generation=1).tasks] == [
+        "2",
+        "2",
+    ]
+    off = job(2, Sharing(threads=False))
+    assert "TF_NUM_INTRAOP_THREADS" not in env_of(off, host)
+
+
 def env_of(outline: Outline, host: Host) -> dict[str, str]:
     return dict(bind(outline, [host], run="r", generation=1).tasks[0].env)
 
