@@ -94,7 +94,7 @@ def test_a_loop_of_ones_own_is_traced_and_never_executed(tmp_path):
 
 def test_a_program_of_parameter_servers_finds_its_cluster_in_one_process(tmp_path):
     model = seen(tmp_path, SERVED, "ps").model
-    assert model.kind == "schedule"
+    assert (model.kind, model.spread, model.batch) == ("schedule", "worker", 32)
     assert [(one.bytes, one.touched) for one in model.tables] == [(32_000, 64)]
 
 

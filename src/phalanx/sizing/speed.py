@@ -13,7 +13,7 @@ from phalanx.sizing.model import FLOAT, Model
 from phalanx.sizing.place import Core, Place
 
 #: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call.
-DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 900e-6}
+DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 0.0}
 #: What a step reaches of its roofs: three models measured took 1.6 to 1.8 times as long (docs/benchmarks.md).
 REACHED = 0.58
 #: Operations shorter than this are not split among cores.
@@ -24,8 +24,11 @@ HOP = 560e-6
 BYTE = 1.4e-9
 #: Cores that one task's exchange can use.
 PIPES = 2
-#: Seconds of one closure that a coordinator hands out, on the coordinator, and of one call to a server.
-HANDING, CALL = 300e-6, 400e-6
+#: Core seconds of one closure of a coordinator, on chief, worker and servers together, whatever it computes: 7 ms for a
+#: step of two scalars on a busy machine (docs/benchmarks.md), less what a busy machine is guessed to add.
+CLOSURE = 5e-3
+#: Of those, what the coordinator alone does, and what a worker waits for. Taken, not measured.
+HANDING, WAITING = 300e-6, CLOSURE / 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,10 +76,10 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
     sent = traffic.served(model, workers)
     chain, work = compute(model, workers, place.core, place.cores)
     bandwidth = place.bandwidth or float("inf")
-    calls = CALL * (1 + len(model.variables) ** 0.5) + place.rtt
+    calls = WAITING + place.rtt
     each = chain + calls + max(2 * sent / bandwidth, 2 * sent * BYTE / min(place.cores, PIPES))
     # On one host everybody's work is on the same cores; on several a server has its own.
-    cost = work + 2 * sent * BYTE + HANDING
+    cost = work + 2 * sent * BYTE + CLOSURE
     rates = [workers / each, 1 / HANDING, ps * bandwidth / sent if sent else float("inf")]
     rates.append(place.hosts * place.cores / cost)
     steps = min(rates)

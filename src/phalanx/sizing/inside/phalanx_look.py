@@ -95,7 +95,7 @@ class Look:
         look = self
 
         def schedule(self: "Any", fn: "Any", args: "Any" = None, kwargs: "Any" = None) -> "Any":
-            look._kind, look._busy = "schedule", True
+            look._kind, look._spread, look._busy = "schedule", "worker", True
             # TensorFlow's own way to know what a function returns: it traces it.
             closure = module.Closure(fn, self._cluster.closure_queue._cancellation_mgr, args=args, kwargs=kwargs)
             concrete = getattr(closure, "_concrete_function", None)
