@@ -12,9 +12,9 @@ from pathlib import Path
 
 #: Seconds between two looks.
 LOOK = 2.0
-#: The part of the cores that others use when it is time to give way, and at how many looks in a row; and the part
-#: below which the cores are free again, for so many seconds, twice as many after each time.
-BUSY, LOOKS, FREE, CALM = 0.25, 2, 0.1, 30.0
+#: The part of the cores that others use when it is time to give way: at one look, for little is lost by it and much by
+#: waiting. And the part below which the cores are free again, for so many seconds, twice as many after each time.
+BUSY, FREE, CALM = 0.2, 0.1, 30.0
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -25,7 +25,6 @@ class Crowd:
     def __init__(self) -> None:
         """The cores are ours until others are seen."""
         self.crowded = False
-        self._busy = 0
         self._calm_since: float | None = None
         self._patience = CALM
 
@@ -33,15 +32,14 @@ class Crowd:
         """`others`: the part of the cores' time since the last look that was not ours. Whether `crowded` changes."""
         before = self.crowded
         if not self.crowded:
-            self._busy = self._busy + 1 if others > BUSY else 0
-            self.crowded = self._busy >= LOOKS
+            self.crowded = others > BUSY
             self._calm_since = None
         elif others > FREE:
             self._calm_since = None
         elif self._calm_since is None:
             self._calm_since = now
         elif now - self._calm_since >= self._patience:
-            self.crowded, self._busy = False, 0
+            self.crowded = False
             self._patience *= 2
         return self.crowded != before
 
