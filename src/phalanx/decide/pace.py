@@ -37,7 +37,11 @@ class Places:
     def apart(self, one: TaskId, other: TaskId) -> bool:
         """Whether a network lies between the two, as far as is known."""
         here, there = self.hosts[one], self.hosts[other]
-        return here != there and (here not in self.addresses or self.addresses[here] != self.addresses.get(there))
+        return self.machine(here) != self.machine(there)
+
+    def machine(self, host: int) -> str | int:
+        """What hosts on one machine have in common."""
+        return self.addresses.get(host, host)
 
     def name(self, host: int) -> str:
         """What people call it."""
@@ -65,11 +69,19 @@ class TaskPace:
     #: Bytes a second, to and from all its peers.
     sent: float | None = None
     received: float | None = None
+    #: CPUs of its machine that were busy, whoever kept them so, and how many there are.
+    busy: float | None = None
+    cpus: int = 0
 
     @property
     def share(self) -> float | None:
         """The part of the time that went into collectives."""
         return self.collective / self.step if self.collective is not None and self.step else None
+
+    @property
+    def computing(self) -> float | None:
+        """CPU seconds a step: what it has to do, however long it waits for a core."""
+        return self.cores * self.step if self.cores is not None and self.step else None
 
     @property
     def waits(self) -> float | None:
@@ -140,12 +152,24 @@ def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]
             own = statistics.median(wall - inside for wall, inside in known)
             collective = statistics.median(inside for _, inside in known)
             step = own + collective  # so that the parts are parts of it
-    used = sent = received = None
+    used = sent = received = busy = None
     if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and _same(loads[0], loads[-1]):
         used = max(loads[-1].cpu - loads[0].cpu, 0.0) / seconds
         sent = max(loads[-1].sent - loads[0].sent, 0) / seconds
         received = max(loads[-1].received - loads[0].received, 0) / seconds
-    return TaskPace(task=name, step=step, collective=collective, own=own, cores=used, sent=sent, received=received)
+        if loads[0].busy is not None and loads[-1].busy is not None:
+            busy = max(loads[-1].busy - loads[0].busy, 0.0) / seconds
+    return TaskPace(
+        task=name,
+        step=step,
+        collective=collective,
+        own=own,
+        cores=used,
+        sent=sent,
+        received=received,
+        busy=busy,
+        cpus=loads[-1].cpus if busy is not None else 0,
+    )
 
 
 def _stretches(steps: Sequence[TaskSample]) -> Iterator[tuple[float, int, float | None]]:
