@@ -58,7 +58,7 @@ class TaskPace:
     """How one task spent its time. Seconds a step where nothing else is said. None: not measured."""
 
     task: TaskId
-    #: Wall clock, the median over the stretches; the sum of the two below where they are known.
+    #: Wall clock, the median over the stretches, however few; the sum of the two below where they are known.
     step: float | None = None
     #: Inside collectives: its peers' lateness and the network's, for nobody can tell the two apart from inside.
     collective: float | None = None
@@ -72,6 +72,10 @@ class TaskPace:
     #: CPUs of its machine that were busy, whoever kept them so, and how many there are.
     busy: float | None = None
     cpus: int = 0
+    #: What all of it rests on: stretches with a step in them, and the seconds and the steps of them together.
+    stretches: int = 0
+    seconds: float = 0.0
+    steps: int = 0
 
     @property
     def share(self) -> float | None:
@@ -143,9 +147,10 @@ def weighty(links: Sequence[LinkPace]) -> list[LinkPace]:
 
 def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]) -> TaskPace:
     newest = [one for one in steps if _same(one, steps[-1])]
-    stretches = [(seconds / done, inside) for seconds, done, inside in _stretches(newest)]
+    found = list(_stretches(newest))
+    stretches = [(seconds / done, inside) for seconds, done, inside in found]
     step = own = collective = None
-    if len(stretches) >= STRETCHES:
+    if stretches:
         step = statistics.median(wall for wall, _ in stretches)
         known = [(wall, min(inside, wall)) for wall, inside in stretches if inside is not None]
         if len(known) >= STRETCHES:
@@ -169,6 +174,9 @@ def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]
         received=received,
         busy=busy,
         cpus=loads[-1].cpus if busy is not None else 0,
+        stretches=len(found),
+        seconds=sum(seconds for seconds, _, _ in found),
+        steps=sum(done for _, done, _ in found),
     )
 
 
