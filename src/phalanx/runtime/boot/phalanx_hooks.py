@@ -35,9 +35,10 @@ def ride(line: "Line", parts: "dict[str, Any]") -> None:
     fit = parts["phalanx_fit"].Fit(line)
     collectives = parts["phalanx_collectives"].Collectives(line)
     steps.on_first = stop.arm
-    steps.looks = [fit.look, collectives.look]
+    steps.looks, steps.keep = [fit.look, collectives.look], fit.keep
 
     def on_end() -> None:
+        fit.at_end()
         parts["phalanx_error"].tell(line, parts["phalanx_life"].quoted)
         line.finish()
         stop.finish()
