@@ -16,8 +16,8 @@ from sizing.models import HERE, MB, GiB, dense, hosts, looked_at, recommender
 
 CASES: dict[str, tuple[Model, Place, int]] = {
     "table": (recommender(), hosts(8), 4),
-    "dense": (dataclasses.replace(dense(100 * MB, slots=2, batch=2048), seconds=2.0), hosts(4), 4),
-    "dense_slow_link": (dataclasses.replace(dense(400 * MB, batch=256), seconds=0.2), hosts(4, bandwidth=1.25e7), 4),
+    "dense": (dense(100 * MB, slots=2, batch=2048).timed(0.5, 4), hosts(4), 4),
+    "dense_slow_link": (dense(400 * MB, batch=256).timed(0.05, 4), hosts(4, bandwidth=1.25e7), 4),
     "one": (looked_at(), HERE, 1),
     "too_many_here": (dense(2 * 10**9, slots=2), HERE, 4),
     "nowhere": (recommender(), HERE, 2),
