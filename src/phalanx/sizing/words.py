@@ -113,10 +113,8 @@ def _compared(advice: Advice, model: Model) -> list[str]:
     if workers == 1:
         return []
     each = model.batch_of_one(workers)
-    return [
-        f"compare examples/s: a step of mwms is of all workers together ({each * workers:g} examples), "
-        f"one of ps of one worker by itself ({each:g})"
-    ]
+    together = f"a step of mwms is of all workers together ({each * workers:.0f} examples)"
+    return [f"compare examples/s: {together}, one of ps of one worker by itself ({each:.0f})"]
 
 
 def _many(number: int, what: str) -> str:
