@@ -114,8 +114,8 @@ def advise(
     if command:
         if parameters is not None or tables:
             raise InputError("a script and --parameters both say what the model is", hint="leave one of them out")
-        seen = looked_at(command, python, read(some_seconds, "--patience", patience))
-        model = _of_batch(seen.model, batch)
+        seen = looked_at(advise, command, python, read(some_seconds, "--patience", patience))
+        model = _of_batch(seen.model, batch, command)
     else:
         model = given.model(parameters=parameters, tables=tables, optimizer=optimizer, batch=batch or _BATCH, ids=ids)
     if seconds is not None:
@@ -131,10 +131,14 @@ def advise(
     return 0
 
 
-def _of_batch(model: Model, batch: int | None) -> Model:
+def _of_batch(model: Model, batch: int | None, command: tuple[str, ...]) -> Model:
     changed = model if batch is None else model.of_batch(batch)
     if not changed.batch:
-        raise InputError("the script does not say how large its batch is", hint="say it: --batch 256")
+        from phalanx.decide.strayed import misplaced  # noqa: PLC0415 - not for --help
+
+        behind = any(word.partition("=")[0] == "--batch" for word in command)
+        hint = misplaced(["--batch"], "the script") if behind else "say it: --batch 256, before the script"
+        raise InputError("the script does not say how large its batch is", hint=hint)
     return changed
 
 

@@ -79,7 +79,7 @@ def bench(
         patience=read(some_seconds, "--patience", patience),
     )
     sizes = _sizes(workers)
-    seen = looked_at(command, python, wanted.patience)
+    seen = looked_at(bench, command, python, wanted.patience)
     place = Place(cores=facts.cpu_count(), memory=facts.memory_bytes(), core=seen.core)
     rows = []
     for size in sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T", int, float)
 
 
-def looked_at(command: tuple[str, ...], python: str | None, patience: float) -> Seen:
-    """A look at a script, announced, since it runs the user's code. Raises InputError."""
+def looked_at(verb: Callable[..., int], command: tuple[str, ...], python: str | None, patience: float) -> Seen:
+    """A look at a script for this verb, announced, since it runs the user's code. Raises InputError."""
     from phalanx.job import command as commands  # noqa: PLC0415 - not for --help
     from phalanx.script.interpreter import choose  # noqa: PLC0415 - as above
     from phalanx.script.strategy import strategy_of  # noqa: PLC0415 - as above
@@ -37,7 +38,14 @@ def looked_at(command: tuple[str, ...], python: str | None, patience: float) -> 
     sys.stderr.write(
         f"phalanx: running {command[at]} until its first training step (at most {patience:g} s); nothing is trained\n"
     )
-    return look(argv, cwd=cwd, environ=os.environ, strategy=named[0] if named else "none", patience=patience)
+    return look(
+        argv,
+        cwd=cwd,
+        environ=os.environ,
+        strategy=named[0] if named else "none",
+        patience=patience,
+        flags=[name.replace("_", "-") for name in inspect.signature(verb).parameters if name != "command"],
+    )
 
 
 def positive(**numbers: int) -> None:
