@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from phalanx.cli.looking import unread
 from phalanx.sizing.look import Seen
 from phalanx.sizing.model import Model
 from phalanx.sizing.place import Core
@@ -47,6 +48,21 @@ def test_what_cannot_be_advised_is_refused_in_one_line(phalanx, tmp_path, monkey
     code, out, err = phalanx(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"phalanx: {said}")
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "told"),
+    [
+        ("train()", ["--batch", "8"], ["--batch"]),
+        ("train()", ["--batch=8", "--epochs", "3"], ["--batch"]),
+        ('parser.add_argument("--batch")', ["--batch", "8"], []),
+        ('flags.DEFINE_integer("batch", 8, "")', ["--batch=8"], []),
+        ("def main(batch: int = 8): ...", ["--batch=8"], []),
+        ("data.batch(24), batch_size", ["--batch=8"], ["--batch"]),
+    ],
+)
+def test_a_flag_that_a_script_passes_by_in_silence_is_told(script, words, told):
+    assert unread(words, ["batch", "workers"], script) == told
 
 
 @pytest.mark.real

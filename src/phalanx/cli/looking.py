@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from phalanx.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from phalanx.sizing.look import Seen
 
@@ -38,14 +39,31 @@ def looked_at(verb: Callable[..., int], command: tuple[str, ...], python: str | 
     sys.stderr.write(
         f"phalanx: running {command[at]} until its first training step (at most {patience:g} s); nothing is trained\n"
     )
+    flags = [name.replace("_", "-") for name in inspect.signature(verb).parameters if name != "command"]
+    if passed := unread(command[at + 1 :], flags, (cwd / command[at]).read_text(encoding="utf-8", errors="replace")):
+        sys.stderr.write(
+            f"phalanx: {', '.join(passed)} went to {command[at]}, which does not name it: "
+            f"if phalanx was meant, write it before {command[at]}\n"
+        )
     return look(
         argv,
         cwd=cwd,
         environ=os.environ,
         strategy=named[0] if named else "none",
         patience=patience,
-        flags=[name.replace("_", "-") for name in inspect.signature(verb).parameters if name != "command"],
+        flags=flags,
     )
+
+
+def unread(words: Sequence[str], flags: Collection[str], script: str) -> list[str]:
+    """Flags of phalanx among the script's words that its text nowhere names, so that it may pass them by in silence."""
+    found = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
+    # A method of that name, as `batch` of a dataset, reads no flag.
+    return [
+        f"--{name}"
+        for name in found
+        if name in flags and not re.search(rf"(?<![.\w]){name.replace('-', '[-_]')}\b", script)
+    ]
 
 
 def positive(**numbers: int) -> None:
