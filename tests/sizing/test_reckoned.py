@@ -79,9 +79,15 @@ def test_workers_of_one_host_share_its_cores():
 
 
 def test_a_step_that_a_person_has_timed_is_taken_for_what_it_takes():
-    model = dataclasses.replace(dense(batch=256), seconds=0.12)
+    model = dense(batch=256).timed(0.12, 4)
+    assert speed.mirrored(model, hosts(4), 4).compute == pytest.approx(0.12)
+    assert speed.alone(model, hosts(1)).examples == pytest.approx(64 / 0.12)
+
+
+def test_a_timed_step_is_of_each_workers_own_batch_where_they_share_none():
+    model = dataclasses.replace(dense(batch=64), spread="worker").timed(0.12, 4)
+    assert speed.mirrored(model, hosts(4), 4).compute == pytest.approx(0.12)
     assert speed.alone(model, hosts(1)).steps == pytest.approx(1 / 0.12)
-    assert speed.mirrored(model, hosts(4), 4).compute == pytest.approx(0.03)
 
 
 @given(

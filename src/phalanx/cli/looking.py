@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -10,15 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 from phalanx.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from phalanx.sizing.look import Seen
 
 _T = TypeVar("_T", int, float)
 
 
-def looked_at(command: tuple[str, ...], python: str | None, patience: float) -> Seen:
-    """A look at a script, announced, since it runs the user's code. Raises InputError."""
+def looked_at(verb: Callable[..., int], command: tuple[str, ...], python: str | None, patience: float) -> Seen:
+    """A look at a script for this verb, announced, since it runs the user's code. Raises InputError."""
     from phalanx.job import command as commands  # noqa: PLC0415 - not for --help
     from phalanx.script.interpreter import choose  # noqa: PLC0415 - as above
     from phalanx.script.strategy import strategy_of  # noqa: PLC0415 - as above
@@ -37,7 +39,31 @@ def looked_at(command: tuple[str, ...], python: str | None, patience: float) -> 
     sys.stderr.write(
         f"phalanx: running {command[at]} until its first training step (at most {patience:g} s); nothing is trained\n"
     )
-    return look(argv, cwd=cwd, environ=os.environ, strategy=named[0] if named else "none", patience=patience)
+    flags = [name.replace("_", "-") for name in inspect.signature(verb).parameters if name != "command"]
+    if passed := unread(command[at + 1 :], flags, (cwd / command[at]).read_text(encoding="utf-8", errors="replace")):
+        sys.stderr.write(
+            f"phalanx: {', '.join(passed)} went to {command[at]}, which does not name it: "
+            f"if phalanx was meant, write it before {command[at]}\n"
+        )
+    return look(
+        argv,
+        cwd=cwd,
+        environ=os.environ,
+        strategy=named[0] if named else "none",
+        patience=patience,
+        flags=flags,
+    )
+
+
+def unread(words: Sequence[str], flags: Collection[str], script: str) -> list[str]:
+    """Flags of phalanx among the script's words that its text nowhere names, so that it may pass them by in silence."""
+    found = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
+    # A method of that name, as `batch` of a dataset, reads no flag.
+    return [
+        f"--{name}"
+        for name in found
+        if name in flags and not re.search(rf"(?<![.\w]){name.replace('-', '[-_]')}\b", script)
+    ]
 
 
 def positive(**numbers: int) -> None:

@@ -35,11 +35,10 @@ def model(
     optimizer: str,
     batch: int,
     ids: int = 1,
-    step: float | None = None,
 ) -> Model:
     """`parameters`: those of dense layers. `tables`: ROWSxCOLUMNS each; an example takes `ids` rows of each.
 
-    `step`: seconds of one step of one worker. Raises InputError naming the flag.
+    Raises InputError naming the flag.
     """
     kept = slots_of(optimizer)
     variables = [_table(number, text, batch * ids) for number, text in enumerate(tables)]
@@ -47,9 +46,7 @@ def model(
         variables.append(Variable(name="dense", bytes=int(count("--parameters", parameters) * FLOAT)))
     if not variables:
         raise InputError("there is nothing to train", hint="name a script, or give --parameters 25M or --tables 10Mx64")
-    return Model(
-        variables=tuple(variables), slots=kept * sum(one.bytes for one in variables), batch=batch, seconds=step
-    )
+    return Model(variables=tuple(variables), slots=kept * sum(one.bytes for one in variables), batch=batch)
 
 
 def slots_of(optimizer: str) -> int:
