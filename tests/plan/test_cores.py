@@ -140,25 +140,28 @@ def test_a_plan_pins_nobody_where_it_was_told_so_or_where_the_host_cannot():
     assert (off.unpinned, shared.unpinned) == ({}, {0: "too busy"})
 
 
+def threads(outline: Outline, **has) -> str | None:
+    return env_of(outline, a_host(**has)).get("TF_NUM_INTRAOP_THREADS")
+
+
+def test_threads_follow_from_the_job_and_the_machine_and_not_from_who_is_on_it():
+    """Else the last digits of a training would."""
+    free = {"cpus": 4, "nodes": (cores(4),)}
+    assert (
+        threads(job(2), **free)
+        == threads(job(2), cpus=4, unpinned="busy")
+        == threads(job(2, Sharing(pin=False)), **free)
+        == "2"
+    )
+    assert (threads(job(3), **free), threads(job(9), **free)) == ("2", "1")
+    assert threads(job(2, cpus=3), **free) == "3"
+    assert threads(job(1), **free) is None
+
+
 def test_threads_are_counted_where_cpu_time_is_limited_and_the_users_own_number_stays():
-    host = a_host(cpus=64, quota=4.0)
-    plan = bind(job(2), [host], run="r", generation=1)
-    assert [task.env["TF_NUM_INTRAOP_THREADS"] for task in plan.tasks] == ["2", "2"]
-    own = bind(job(2, env={"TF_NUM_INTRAOP_THREADS": "7"}), [host], run="r", generation=1)
-    assert own.tasks[0].env["TF_NUM_INTRAOP_THREADS"] == "7"
-    for quiet in (bind(job(2, Sharing(threads=False)), [host], run="r", generation=1),
-                  bind(job(2), [a_host(cpus=64)], run="r", generation=1)):  # fmt: skip
-        assert "TF_NUM_INTRAOP_THREADS" not in quiet.tasks[0].env
-
-
-def test_threads_are_those_of_the_cpus_wherever_it_starts_so_that_the_last_digits_stay():
-    host = a_host(cpus=4, nodes=(cores(4),))
-    assert [task.env["TF_NUM_INTRAOP_THREADS"] for task in bind(job(2), [host], run="r", generation=1).tasks] == [
-        "2",
-        "2",
-    ]
-    off = job(2, Sharing(threads=False))
-    assert "TF_NUM_INTRAOP_THREADS" not in env_of(off, host)
+    assert (threads(job(2), cpus=64, quota=4.0), threads(job(1), cpus=64, quota=4.0)) == ("2", "4")
+    assert threads(job(2, env={"TF_NUM_INTRAOP_THREADS": "7"}), cpus=64, quota=4.0) == "7"
+    assert threads(job(2, Sharing(threads=False)), cpus=64, quota=4.0) is None
 
 
 def env_of(outline: Outline, host: Host) -> dict[str, str]:

@@ -234,8 +234,8 @@ class Placement(_Part):
     )
     threads: Switch = Field(
         default=True,
-        description="on or off: whether TF_GRPC_WORKER_CACHE_QUEUES is set, and TF_NUM_INTRAOP_THREADS where a task is "
-        "pinned or its CPU time limited. Default on; what you set yourself stays.",
+        description="on or off: whether TF_GRPC_WORKER_CACHE_QUEUES is set, and TF_NUM_INTRAOP_THREADS where tasks "
+        "share a host or its CPU time is limited. Default on; what you set yourself stays.",
     )
     gpus: Switch = Field(
         default=True,

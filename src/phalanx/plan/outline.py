@@ -91,7 +91,7 @@ class Sharing:
 
     #: Each has cores of its own (facts §6).
     pin: bool = True
-    #: TF_NUM_INTRAOP_THREADS: as many as it has CPUs, or as a limit of CPU time is good for.
+    #: TF_NUM_INTRAOP_THREADS: what an even share of the host, or a limit of CPU time, is good for.
     threads: bool = True
     #: TF_NUM_INTEROP_THREADS=2 where a task has one CPU: with one thread a worker beside a ps hangs (facts §4).
     between: bool = True

@@ -25,6 +25,7 @@ def part(machine: Host, number: int, of: int) -> Host:
     return dataclasses.replace(
         machine,
         nodes=nodes if mine else (),
+        quota=(machine.quota or machine.cpus) / of,
         unpinned=f"{len(cores)} cores do not divide among {of} simulated hosts" if rest else machine.unpinned,
         gpus=gpus,
         devices=names[first : first + gpus],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from phalanx.names import TaskId
@@ -18,22 +17,30 @@ WITHIN, BETWEEN = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
 def thread_settings(
     outline: Outline, placed: Mapping[TaskId, Host], cpus: Mapping[TaskId, Sequence[int]]
 ) -> Mapping[TaskId, dict[str, str]]:
-    """Variables for each task; none where TensorFlow counts right. `cpus`: of those that are pinned.
+    """Variables for each task; none for one that has its host for itself. `cpus`: of those that are pinned.
 
-    Said also where it would count the same: sums are made in parts, one a thread, so that a task which starts on all
-    CPUs, since others use its own (`agent.crowd`), would train to other last digits than before.
-    With a thread for each core of a host of 64, a container of 4 spends its CPU time early in each period, and waits.
+    Sums are made in parts, one a thread: so the number follows from the job and the machine, and not from whether the
+    task is pinned just now, or a run would end with other last digits where others are on the machine. And with a
+    thread for each core of 64, a container of 4 spends its CPU time early in each period, and waits.
     With one thread between operations, as on one CPU, a worker of ParameterServerStrategy waits for itself (facts §4).
     """
-    fellows = Counter(host.id for host in placed.values())
+    by_host: dict[int, list[TaskId]] = {}
+    for task, host in placed.items():
+        by_host.setdefault(host.id, []).append(task)
     settings: dict[TaskId, dict[str, str]] = {}
     for task, host in placed.items():
         env = settings[task] = {}
-        if outline.sharing.threads and task in cpus:
-            env[WITHIN] = str(len(cpus[task]))
-        elif outline.sharing.threads and 0 < host.quota < host.cpus:
-            env[WITHIN] = str(outline.role(task.type).cpus or math.ceil(host.quota / fellows[host.id]))
+        fellows = by_host[host.id]
+        if outline.sharing.threads and (len(fellows) > 1 or 0 < host.quota < host.cpus):
+            env[WITHIN] = str(outline.role(task.type).cpus or _even(outline, host, fellows))
         lone = len(cpus[task]) == 1 if task in cpus else host.cpus == 1 and outline.strategy is Strategy.PS
         if outline.sharing.between and lone:
             env[BETWEEN] = "2"
     return settings
+
+
+def _even(outline: Outline, host: Host, fellows: Sequence[TaskId]) -> int:
+    """What is left by those that were promised a number, for each of the others."""
+    claims = [outline.role(task.type).cpus for task in fellows]
+    left = (host.quota or host.cpus) - sum(claim or 0 for claim in claims)
+    return max(math.ceil(left / claims.count(None)), 1)
