@@ -235,6 +235,18 @@ def test_read_outside_a_run_a_fit_of_keras_3_is_a_note_that_a_run_mends_it():
     assert "phalanx run mends it" in finding.fix
 
 
+def test_read_outside_a_run_one_path_for_what_keras_3_saves_is_a_note_that_a_run_mends_it():
+    text = MWMS + MODEL + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
+    for finding in (keras := found(text, mends=None)):
+        assert (finding.id, finding.severity.value) == ("shared-save-path", "info")
+        assert finding.consequence.startswith("Started by hand")
+        assert finding.fix.startswith("phalanx run mends it")
+    assert len(keras) == 2
+    unmended = MWMS + "c = tf.train.Checkpoint()\nc.save('at')\n"
+    for held in (unmended, MWMS + MODEL + "model.export('m')\n"):
+        assert [how for *_, how in told(held, mends=None)] == ["warning"]
+
+
 def test_the_context_is_followed_into_the_modules_beside_the_script():
     beside = {"data": "import tensorflow as tf\nLABELS = tf.range(10)\ndef load():\n    return LABELS\n"}
     text = TF + "from data import load\nload()\n" + MWMS
