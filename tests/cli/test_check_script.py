@@ -10,6 +10,7 @@ import pytest
 from environments import switch_on
 
 MWMS = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+KERAS_FIT = MWMS + "with strategy.scope(): m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
 EARLY = "import tensorflow as tf\ntf.constant(1)\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 SHARED = MWMS + "manager = tf.train.CheckpointManager(None, 'ckpt', max_to_keep=1)\n"
 
@@ -67,8 +68,7 @@ def test_a_rule_that_does_not_exist_cannot_be_left_out(phalanx, folder):
 
 
 def test_the_number_of_workers_and_the_version_of_tensorflow_matter(phalanx, folder):
-    fit = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
-    (folder / "train.py").write_text(fit)
+    (folder / "train.py").write_text(KERAS_FIT)
     assert ids(phalanx("check", "train.py", "--json")[1]) == ["keras3-mwms-fit"]
     assert ids(phalanx("check", "train.py", "--json", "--workers", "1")[1]) == []
     assert ids(phalanx("check", "train.py", "--json", "--tf-version", "2.15")[1]) == []
@@ -164,9 +164,6 @@ def test_the_arguments_of_the_script_count(phalanx, folder):
     assert 'writes checkpoints to "ckpt"' in phalanx("plan", "--workers", "2", "train.py")[1]
     assert 'writes checkpoints to "/d"' in phalanx("plan", "--workers", "2", "train.py", "--dir", "/d")[1]
     assert "shared-save-path" not in phalanx("plan", "--workers", "2", "train.py", "--dir", "{task_dir}")[1]
-
-
-KERAS_FIT = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
 
 
 def test_the_fit_of_keras_3_is_refused_only_where_the_runtime_cannot_mend_it(phalanx, folder):

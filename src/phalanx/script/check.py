@@ -26,6 +26,7 @@ from phalanx.script.rules import (
     packages,
     python,
     saving,
+    scope,
     source,
     tensorflow1,
 )
@@ -38,6 +39,7 @@ _OWN = (
     *cluster.RULES,
     *source.RULES,
     *chief.RULES,
+    *scope.RULES,
     *keras3.RULES,
     *functional.RULES,
     *tensorflow1.RULES,
