@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_a_script_is_read_and_its_faults_are_shown_with_their_lines(phalanx, fol
 def test_a_script_that_is_fine_is_called_so(phalanx, folder):
     (folder / "train.py").write_text(MWMS)
     assert phalanx("check", "train.py") == (0, "train.py: fine, names MultiWorkerMirroredStrategy\n", "")
+
+
+def test_a_script_that_is_nested_too_deep_is_no_fault(phalanx, folder):
+    (folder / "train.py").write_text("if x == 0:\n    y = 0\n" + "elif x == 1:\n    y = 1\n" * 1200)
+    code, out, err = phalanx("check", "train.py")
+    assert (code, err) == (0, "")
+    assert "train.py:1:1: info: the script was not read: it is nested too deep" in out
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(phalanx, folder):
+    os.mkfifo(folder / "train.py")
+    code, _, err = phalanx("check", "train.py")
+    assert (code, err.splitlines()[0]) == (2, "phalanx: cannot read train.py: it is no regular file")
 
 
 def test_scripts_and_tf_configs_may_be_checked_together(phalanx, folder):

@@ -193,7 +193,7 @@ def test_each_idiom_is_judged_by_the_tasks_that_the_job_has(test, workers, chief
 
 def test_every_rule_has_a_script_that_it_finds_something_in():
     here = {rule for rule, *_ in FAULTY}
-    of_the_disk = {"callback-package", "module-missing", "script-syntax"}  # test_check
+    of_the_disk = {"callback-package", "module-missing", "script-syntax", "script-unread"}  # test_check
     assert {rule.id for rule in RULES} - here == of_the_disk
 
 

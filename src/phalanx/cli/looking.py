@@ -35,12 +35,15 @@ def looked_at(verb: Callable[..., int], command: tuple[str, ...], python: str | 
     argv = command
     if commands.wants_interpreter(command):
         argv = commands.with_interpreter(command, choose(python, environ=os.environ, cwd=cwd).path)
-    named = strategy_of(cwd / command[at])
+    script = cwd / command[at]
+    if not script.is_file():
+        raise InputError(f"{command[at]} is no regular file, so it cannot be looked at", hint=FLAGS)
+    named = strategy_of(script)
     sys.stderr.write(
         f"phalanx: running {command[at]} until its first training step (at most {patience:g} s); nothing is trained\n"
     )
     flags = [name.replace("_", "-") for name in inspect.signature(verb).parameters if name != "command"]
-    if passed := unread(command[at + 1 :], flags, (cwd / command[at]).read_text(encoding="utf-8", errors="replace")):
+    if passed := unread(command[at + 1 :], flags, script.read_text(encoding="utf-8", errors="replace")):
         sys.stderr.write(
             f"phalanx: {', '.join(passed)} went to {command[at]}, which does not name it: "
             f"if phalanx was meant, write it before {command[at]}\n"
