@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
 import pytest
@@ -124,3 +125,10 @@ def test_so_many_servers_are_named_that_the_table_fits(rows, slots):
     if chosen.count > 1:
         assert memory.server(model, chosen.count, largest=largest).bytes <= 1.03 * memory.usable(place)
         assert memory.server(model, chosen.count - 1).bytes > memory.usable(place)
+
+
+def test_a_host_with_a_few_bytes_to_spare_does_not_have_billions_of_servers_reckoned():
+    model = recommender(rows=10**12)
+    process = memory.server(model, 1).process
+    room = bisect.bisect(range(2 * process), process, key=lambda one: memory.usable(hosts(1, one)))
+    assert servers.fitting(model, hosts(1, room)).count == 10**5

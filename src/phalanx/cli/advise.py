@@ -150,11 +150,14 @@ def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | No
 
     if cores is not None:
         positive(cores=cores)
+    room = read(size, "--memory", memory) if memory is not None else facts.memory_bytes()
+    if memory is not None and not room:
+        raise InputError(f"--memory {memory}: a host has some", hint="write 64Gi or 512GB, of one host")
     link = given.rate("--bandwidth", bandwidth) if bandwidth is not None else BANDWIDTH
     return Place(
         hosts=hosts,
         cores=cores or facts.cpu_count(),
-        memory=read(size, "--memory", memory) if memory is not None else facts.memory_bytes(),
+        memory=room,
         bandwidth=link if hosts > 1 else None,
         rtt=RTT if hosts > 1 else 0.0,
         core=seen.core if seen is not None else Core(),

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", int, float)
 
+#: What is beyond is a slip, and would be reckoned for hours.
+_LARGEST = 10**9
+_MOST = {"workers": 10**5, "ps": 10**5, "hosts": 10**5, "cores": 10**5, "ids": 10**6}
+
 
 def looked_at(verb: Callable[..., int], command: tuple[str, ...], python: str | None, patience: float) -> Seen:
     """A look at a script for this verb, announced, since it runs the user's code. Raises InputError."""
@@ -70,10 +74,12 @@ def unread(words: Sequence[str], flags: Collection[str], script: str) -> list[st
 
 
 def positive(**numbers: int) -> None:
-    """Raises InputError naming the flag."""
+    """At least 1, and no more than any training has. Raises InputError naming the flag."""
     for name, number in numbers.items():
         if number < 1:
             raise InputError(f"--{name}: must be at least 1, not {number}")
+        if number > _MOST.get(name, _LARGEST):
+            raise InputError(f"--{name}: must be at most {_MOST.get(name, _LARGEST)}, not {number}")
 
 
 def read(reader: Callable[[object], _T], flag: str, text: str) -> _T:
