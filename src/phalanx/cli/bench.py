@@ -38,7 +38,7 @@ def bench(
 
     Trains on this machine, one size after the other, and stops each by force when its steps are done. Runs lie in a
     folder that is thrown away, {checkpoint} of the command too; what else the script writes, it writes.
-    Exits 0 when every size was measured.
+    Exits 0 when every size was measured, 4 when it was stopped.
 
     Examples:
       phalanx bench --workers 1,2,4 train.py --ckpt {checkpoint}

@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from phalanx.decide.strayed import strayed
 from phalanx.errors import InputError
 from phalanx.plan.bind import PLACEHOLDERS
+from phalanx.scratch import scratch
 from phalanx.sizing import inside
 from phalanx.sizing.inside.sitecustomize import ANSWER
 from phalanx.sizing.model import Model, Operation, Step, Variable
@@ -59,8 +59,7 @@ def look(
     `strategy`: "ps" gives it a cluster of a chief, a worker and a ps in its own process; else it gets no TF_CONFIG.
     `flags`: those of the verb, for the hint where the script refuses one as its own.
     """
-    with tempfile.TemporaryDirectory(prefix="phalanx-advise-") as name:
-        folder = Path(name)
+    with scratch("phalanx-advise-") as folder:
         answer, output = folder / "answer.json", folder / "output"
         env = _environ(folder, environ, answer, strategy)
         with output.open("wb") as file:
