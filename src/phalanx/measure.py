@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from phalanx.errors import JobFailedError, PlaceError
+from phalanx.errors import JobFailedError, PlaceError, StoppedError
 from phalanx.events import Record
 from phalanx.job.declare import declare
 from phalanx.job.flags import Flags
@@ -19,6 +18,7 @@ from phalanx.names import TaskId
 from phalanx.observe.follow import View
 from phalanx.observe.standing import counted
 from phalanx.protocol import people
+from phalanx.scratch import scratch
 from phalanx.states import RunPhase, RunState
 from phalanx.taskstate import TaskPhase
 
@@ -58,19 +58,14 @@ def measure(
 
     A {checkpoint} of the command leads into that folder too; nothing else that the script writes is held back.
     """
-    with tempfile.TemporaryDirectory(prefix="phalanx-bench-") as name:
-        folder = Path(name)
+    with scratch("phalanx-bench-") as folder:
         (folder / "checkpoint").mkdir()
         flags = dataclasses.replace(flags, checkpoint=str(folder / "checkpoint"), max_restarts=0, standbys=0)
         declared = declare(tuple(command), flags, cwd=cwd, environ=environ)
         launched = launch(declared, runs=folder / "runs", environ=environ, attached=True, indexed=False)
         view = _Counting(launched, wanted)
         state = follow(launched, view)
-        found = view.found()
-        if found is None:
-            raise JobFailedError(
-                _why(state, view, wanted), hint="phalanx run it once at this size, or ask for fewer --steps"
-            )
+        found = _judged(state, view, wanted)
         workers = flags.workers or 1
         say(f"{workers} worker{'s' * (workers > 1)}: {found:.4g} steps/s")
         return Measured(workers=workers, ps=flags.ps or 0, steps=found, memory=dict(view.memory), work=view.work())
@@ -85,11 +80,10 @@ class _Counting(View):
         #: When, how many steps, and how many core seconds by then.
         self._first: tuple[float, int, float] | None = None
         self._last: tuple[float, int, float] | None = None
-        self._stopped = False
         #: Role → bytes.
         self.memory: dict[str, int] = {}
-        #: Whether the time was over first.
-        self.late = False
+        #: Whether the time was over first, and whether the run was asked to stop from here.
+        self.late = self.stopped = False
 
     def found(self) -> float | None:
         """Steps a second between the first and the last count; None where there are not two."""
@@ -107,7 +101,7 @@ class _Counting(View):
         """At each look."""
         del records
         now = time.monotonic()
-        if state.phase.terminal or self._stopped or now < self._looked + _LOOK:
+        if state.phase.terminal or self.stopped or now < self._looked + _LOOK:
             return
         self._looked = now
         self._remember(state)
@@ -144,7 +138,7 @@ class _Counting(View):
         entry = self._launched.entry
         with contextlib.suppress(PlaceError):
             people.stop(entry.address, entry.token, hard=True, by="phalanx bench")
-            self._stopped = True
+            self.stopped = True
 
     def say(self, message: str) -> None:
         """Nobody looks."""
@@ -172,9 +166,24 @@ def _used(pid: int) -> float:
     return (int(fields[user]) + int(fields[system])) / os.sysconf("SC_CLK_TCK")
 
 
+def _judged(state: RunState, view: _Counting, wanted: Wanted) -> float:
+    """Steps a second. Raises PhalanxError where there is nothing to tell, or somebody wants no more of it."""
+    if state.phase is RunPhase.STOPPED and not view.stopped:
+        raise StoppedError(f"{_cause(state)}; nothing was measured at this size")
+    found = view.found()
+    if found is None:
+        hint = "phalanx run it once at this size, or ask for fewer --steps"
+        raise JobFailedError(_why(state, view, wanted), hint=hint)
+    return found
+
+
+def _cause(state: RunState) -> str:
+    return state.end.cause if state.end is not None and state.end.cause else state.phase.value
+
+
 def _why(state: RunState, view: _Counting, wanted: Wanted) -> str:
     if view.late:
         return f"it did not do {wanted.steps} steps within {wanted.patience:g} s"
     if state.phase is RunPhase.SUCCEEDED:
         return f"it ended before {wanted.steps} steps could be counted"
-    return f"it failed: {state.end.cause if state.end is not None and state.end.cause else state.phase.value}"
+    return f"it failed: {_cause(state)}"

@@ -44,6 +44,11 @@ def training_order(task: TaskId) -> tuple[int, str, int]:
     return (place, task.type, task.index)
 
 
+def an(name: str) -> str:
+    """`a worker`, `an evaluator`: a role in a sentence."""
+    return f"{'an' if name[:1] in 'aeio' else 'a'} {name}"
+
+
 def join_host_port(host: str, port: int) -> str:
     """`n7:2222`, and `[fd00::1]:2222` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -67,3 +67,7 @@ class LoadSample:
     #: Bytes to and from the other tasks of its cluster.
     sent: int = 0
     received: int = 0
+    #: Seconds for which the machine's CPUs were busy, all together, whoever kept them so; and how many there are. None:
+    #: nobody told. What is beyond the tasks' own is other programs'.
+    busy: float | None = None
+    cpus: int = 0

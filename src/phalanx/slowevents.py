@@ -13,7 +13,7 @@ class SlowEvent(Event):
     """What it is about: `decide.slowness.Verdict` says what the fields mean."""
 
     generation: int
-    #: task, host, link, host-links, network, input or server.
+    #: task, host, link, host-links, network, crowd, input or server.
     cause: str
     task: TaskId | None = None
     peer: TaskId | None = None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 
 import pytest
 
-from phalanx.agent.outputs import find
+from phalanx.agent import outputs
+from phalanx.agent.outputs import find, look
 from phalanx.plan.outputs import Output
 
 
@@ -25,7 +28,7 @@ def job(tmp_path):
 
 
 def seen(job, pattern: str) -> tuple[int, int, float | None]:
-    [output] = find([pattern], str(job))
+    output = look(pattern, str(job))
     assert output.path == pattern
     return output.count, output.bytes, output.newest
 
@@ -54,6 +57,26 @@ def test_nothing_is_nothing(job):
 
 
 def test_what_lies_in_a_store_is_not_looked_for(job):
-    [output] = find(["gs://bucket/model"], str(job))
+    output = look("gs://bucket/model", str(job))
     assert output == Output(path="gs://bucket/model", wrong=output.wrong)
     assert "files only" in output.wrong
+
+
+def test_a_file_that_fits_and_lies_in_a_folder_that_fits_is_counted_once(job):
+    assert seen(job, "ckpt/**")[1:] == (15, 2000)
+
+
+@pytest.mark.parametrize("pattern", ["**", "**/*.keras", "**/none/**/at all", "ckpt"])
+def test_a_pattern_that_takes_too_long_says_so_instead_of_half_of_what_fits(job, pattern):
+    output = look(pattern, str(job), longest=-1)
+    assert (output.count, output.newest) == (0, None)
+    assert "name its folder more exactly" in output.wrong
+
+
+def test_a_disk_that_hangs_takes_no_answer_from_the_other_patterns(job, monkeypatch):
+    usual = outputs.look
+    monkeypatch.setattr(outputs, "_HANGS", 0.3)
+    monkeypatch.setattr(outputs, "look", lambda one, cwd: time.sleep(2) if one == "dead" else usual(one, cwd))
+    dead, model = asyncio.run(find(["dead", "model.keras"], str(job)))
+    assert "did not answer" in dead.wrong
+    assert (model.path, model.count) == ("model.keras", 1)

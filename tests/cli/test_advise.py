@@ -8,6 +8,11 @@ import sys
 
 import pytest
 
+from phalanx.cli.looking import unread
+from phalanx.sizing.look import Seen
+from phalanx.sizing.model import Model
+from phalanx.sizing.place import Core
+
 BIG = ("--parameters", "2M", "--tables", "160Mx64", "--optimizer", "adagrad", "--batch", "4096", "--workers", "4")
 
 
@@ -31,6 +36,12 @@ def test_scripts_get_json(phalanx):
         (("advise", "--parameters", "1M", "--memory", "much"), "--memory: 'much' is no size"),
         (("advise", "--parameters", "1M", "--workers", "0"), "--workers: must be at least 1, not 0"),
         (("advise", "--parameters", "1M", "train.py"), "a script and --parameters both say what the model is"),
+        (("advise", "--parameters", "1M", "--batch", "-3"), "--batch: must be at least 1, not -3"),
+        (("advise", "--parameters", "1M", "--memory", "0"), "--memory 0: a host has some"),
+        (("advise", "--parameters", "1M", "--memory", "9" * 400), "--memory: '9999"),
+        (("advise", "--parameters", "1M", "--workers", "9" * 18), "--workers: must be at most 100000, not 999"),
+        (("advise", "--tables", "1Mx8", "--ids", "9" * 18), "--ids: must be at most 1000000, not 999"),
+        (("advise", "--parameters", "9" * 26 + "T"), "--parameters 999"),
         (("advise", "no-such.py"), "no such file: no-such.py"),
         (("bench", "--workers", "1,x", "train.py"), "--workers 1,x: not numbers by comma"),
         (("bench",), "there is nothing to bench"),
@@ -42,6 +53,42 @@ def test_what_cannot_be_advised_is_refused_in_one_line(phalanx, tmp_path, monkey
     code, out, err = phalanx(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"phalanx: {said}")
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "told"),
+    [
+        ("train()", ["--batch", "8"], ["--batch"]),
+        ("train()", ["--batch=8", "--epochs", "3"], ["--batch"]),
+        ('parser.add_argument("--batch")', ["--batch", "8"], []),
+        ('flags.DEFINE_integer("batch", 8, "")', ["--batch=8"], []),
+        ("def main(batch: int = 8): ...", ["--batch=8"], []),
+        ("data.batch(24), batch_size", ["--batch=8"], ["--batch"]),
+    ],
+)
+def test_a_flag_that_a_script_passes_by_in_silence_is_told(script, words, told):
+    assert unread(words, ["batch", "workers"], script) == told
+
+
+@pytest.mark.real
+def test_a_flag_of_advise_that_the_script_refuses_is_told_as_run_tells_it(phalanx, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+    code, _, err = phalanx("advise", "--python", sys.executable, "train.py", "--batch", "8")
+    assert code == 2
+    assert "--batch is a flag of phalanx: write it before train.py, since" in err
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [((), "say it: --batch 256, before the script"), (("--batch=8",), "--batch is a flag of phalanx: write it before")],
+)
+def test_a_script_without_a_batch_is_told_where_to_say_it(phalanx, monkeypatch, behind, said):
+    seen = Seen(model=Model(variables=(), slots=0, batch=0), core=Core())
+    monkeypatch.setattr("phalanx.cli.advise.looked_at", lambda *_: seen)
+    code, out, err = phalanx("advise", "train.py", *behind)
+    assert (code, out) == (2, "")
+    assert said in err
 
 
 @pytest.mark.real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from environments import switch_on
 
 MWMS = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+KERAS_FIT = MWMS + "with strategy.scope(): m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
 EARLY = "import tensorflow as tf\ntf.constant(1)\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 SHARED = MWMS + "manager = tf.train.CheckpointManager(None, 'ckpt', max_to_keep=1)\n"
 
@@ -36,6 +38,19 @@ def test_a_script_is_read_and_its_faults_are_shown_with_their_lines(phalanx, fol
 def test_a_script_that_is_fine_is_called_so(phalanx, folder):
     (folder / "train.py").write_text(MWMS)
     assert phalanx("check", "train.py") == (0, "train.py: fine, names MultiWorkerMirroredStrategy\n", "")
+
+
+def test_a_script_that_is_nested_too_deep_is_no_fault(phalanx, folder):
+    (folder / "train.py").write_text("if x == 0:\n    y = 0\n" + "elif x == 1:\n    y = 1\n" * 1200)
+    code, out, err = phalanx("check", "train.py")
+    assert (code, err) == (0, "")
+    assert "train.py:1:1: info: the script was not read: it is nested too deep" in out
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(phalanx, folder):
+    os.mkfifo(folder / "train.py")
+    code, _, err = phalanx("check", "train.py")
+    assert (code, err.splitlines()[0]) == (2, "phalanx: cannot read train.py: it is no regular file")
 
 
 def test_scripts_and_tf_configs_may_be_checked_together(phalanx, folder):
@@ -67,8 +82,7 @@ def test_a_rule_that_does_not_exist_cannot_be_left_out(phalanx, folder):
 
 
 def test_the_number_of_workers_and_the_version_of_tensorflow_matter(phalanx, folder):
-    fit = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
-    (folder / "train.py").write_text(fit)
+    (folder / "train.py").write_text(KERAS_FIT)
     assert ids(phalanx("check", "train.py", "--json")[1]) == ["keras3-mwms-fit"]
     assert ids(phalanx("check", "train.py", "--json", "--workers", "1")[1]) == []
     assert ids(phalanx("check", "train.py", "--json", "--tf-version", "2.15")[1]) == []
@@ -164,9 +178,6 @@ def test_the_arguments_of_the_script_count(phalanx, folder):
     assert 'writes checkpoints to "ckpt"' in phalanx("plan", "--workers", "2", "train.py")[1]
     assert 'writes checkpoints to "/d"' in phalanx("plan", "--workers", "2", "train.py", "--dir", "/d")[1]
     assert "shared-save-path" not in phalanx("plan", "--workers", "2", "train.py", "--dir", "{task_dir}")[1]
-
-
-KERAS_FIT = MWMS + "m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
 
 
 def test_the_fit_of_keras_3_is_refused_only_where_the_runtime_cannot_mend_it(phalanx, folder):

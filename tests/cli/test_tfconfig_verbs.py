@@ -179,6 +179,19 @@ def test_what_cannot_be_read_at_all_is_one_clear_error(phalanx, tmp_path, name, 
     assert says in one_error(phalanx("check", name))
 
 
+def test_a_folder_of_scripts_is_told_what_a_folder_is_read_as(phalanx, tmp_path):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "m.h5").write_bytes(b"\x89HDF\r\n")
+    said = phalanx("check", "c")
+    assert (said.code, said.out) == (2, "")
+    assert "c/m.h5 is not text" in said.err
+    assert "a folder is read as TF_CONFIG files" in said.err
+    (tmp_path / "c" / "train.py").touch()
+    said = phalanx("check", "c")
+    assert "c holds scripts, and a folder is read as TF_CONFIG files" in said.err
+    assert "phalanx check c/train.py" in said.err
+
+
 def test_an_empty_folder_is_one_clear_error(phalanx, tmp_path):
     (tmp_path / "nodes").mkdir()
     assert "nodes holds no file" in one_error(phalanx("check", "nodes"))

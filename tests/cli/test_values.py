@@ -117,7 +117,9 @@ def test_every_verb_says_what_it_takes():
     assert list(ARGUMENTS) == VERBS
 
 
-@pytest.mark.parametrize(("words", "expected"), [(["run", "--workers", "2", "train.py"], 4), (["ps"], 130)])
+@pytest.mark.parametrize(
+    ("words", "expected"), [(["run", "--workers", "2", "train.py"], 4), (["bench", "train.py"], 4), (["ps"], 130)]
+)
 def test_a_ctrl_c_before_anything_has_begun_is_one_line(phalanx, monkeypatch, words, expected):
     def pressed(**how: bool) -> None:
         del how

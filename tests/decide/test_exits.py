@@ -95,7 +95,7 @@ def test_a_core_dump_is_said():
         ("tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server", "port is taken"),
         (
             "ValueError: Attempt to convert a value (PerReplica:{}) with an unsupported type (<class 'PerReplica'>)",
-            "TF_USE_LEGACY_KERAS",
+            "leave out --keras off",
         ),
         ("InternalError: ... is joining a group with size2, but that group has size 3", "different clusters"),
     ],

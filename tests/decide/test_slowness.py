@@ -372,3 +372,65 @@ def test_the_end_says_what_it_is_about():
     (_, (ends,)) = settle(Streaks({VERDICT.about: 1}), [], [begins], generation=3, now=2.0)
     assert isinstance(ends, SlowEnded)
     assert (ends.about, ends.generation) == (begins.about, 3)
+
+
+def crowded(tasks: Iterable[TaskPace], *, busy: float = 2.0, cpus: int = 2) -> tuple[TaskPace, ...]:
+    """On machines of which so many CPUs are busy."""
+    return tuple(dataclasses.replace(one, busy=busy, cpus=cpus) for one in tasks)
+
+
+ONE_HOST = on_hosts(0, 0)
+
+
+def test_where_others_take_the_cores_nobody_is_told_to_look_at_the_input():
+    tasks = trained([0.1, 0.1], network=0.002, busy=0.2)
+    assert [one.cause for one in judge(Paces(tasks=tasks), ONE_HOST)] == [Cause.INPUT]
+    (found,) = judge(Paces(tasks=crowded(tasks)), ONE_HOST)
+    assert (found.cause, found.host, found.factor) == (Cause.CROWD, 0, pytest.approx(0.8, abs=0.01))
+    assert found.says.startswith("other programs take 80% of the 2 cores of n0")
+    assert "prefetch" not in found.advice
+
+
+def test_a_core_that_is_free_or_busy_for_the_run_itself_is_no_crowd():
+    waiting = trained([0.1, 0.1], network=0.002, busy=0.2)
+    assert [one.cause for one in judge(Paces(tasks=crowded(waiting, busy=1.4)), ONE_HOST)] == [Cause.INPUT]
+    own = crowded(trained([0.05, 0.1], busy=1.0))
+    assert [one.cause for one in judge(Paces(tasks=own), ONE_HOST)] == [Cause.TASK]
+
+
+def test_two_hosts_of_one_machine_are_no_crowd_for_each_other():
+    tasks = crowded(trained([0.05, 0.1], busy=1.0))
+    places = dataclasses.replace(on_own_hosts(2), addresses={0: "10.0.0.1", 1: "10.0.0.1"})
+    assert [one.cause for one in judge(Paces(tasks=tasks), places)] == [Cause.TASK]
+
+
+def test_in_a_crowd_a_worker_is_slow_only_where_its_own_computing_is_what_differs():
+    tasks = trained([0.05, 0.105], busy=0.2)
+    same = tuple(dataclasses.replace(one, cores=0.1) for one in tasks)
+    (found,) = judge(Paces(tasks=crowded(same)), ONE_HOST)
+    assert found.cause is Cause.CROWD
+    more = (dataclasses.replace(tasks[0], cores=0.1), dataclasses.replace(tasks[1], cores=0.6))
+    (found,) = judge(Paces(tasks=crowded(more)), ONE_HOST)
+    assert (found.cause, found.task) == (Cause.TASK, worker(1))
+
+
+def test_a_worker_far_slower_than_others_in_the_same_crowd_is_named():
+    tasks = trained([0.006, 0.026])
+    tasks = crowded(dataclasses.replace(one, cores=0.13) for one in tasks)
+    (found,) = judge(Paces(tasks=tasks), ONE_HOST)
+    assert (found.cause, found.task) == (Cause.TASK, worker(1))
+
+
+def test_a_host_that_others_crowd_is_named_with_them_and_not_its_workers():
+    tasks = [dataclasses.replace(one, cores=0.2) for one in trained([0.02, 0.02, 0.09, 0.09])]
+    tasks = [*tasks[:2], *crowded(tasks[2:])]
+    (found,) = judge(Paces(tasks=tuple(tasks)), on_hosts(0, 0, 1, 1))
+    assert (found.cause, found.host) == (Cause.CROWD, 1)
+
+
+def test_what_a_machine_was_busy_with_comes_from_the_first_and_the_last_sample():
+    loads = [
+        LoadSample(task=worker(0), generation=1, attempt=1, at=at, cpu=at, busy=at * 1.5, cpus=2) for at in (0, 10)
+    ]
+    (found,) = paces(Samples(loads={worker(0): loads}), 10.0).tasks
+    assert (found.cores, found.busy, found.cpus) == (1.0, 1.5, 2)

@@ -27,6 +27,8 @@ def mistakes(text: str) -> dict[str, str]:
     ("text", "place", "said"),
     [
         ("roles: {worker: {port: on}}", "roles.worker.port", "TF_CONFIG tells the address of a worker"),
+        ("roles: {evaluator: {port: on}}", "roles.evaluator.port", "TF_CONFIG tells the address of an evaluator"),
+        ("roles: {evaluator: {failure: group}}", "roles.evaluator.failure", "the failure of an evaluator"),
         ("roles: {ps: {failure: group}}", "roles.ps.failure", "follows from the strategy"),
         ("roles: {run: {command: [x], port: on}}", "roles.run", "{run} means something else"),
         ("roles: {address: {command: [x], port: on}}", "roles.address", "give the role another name"),

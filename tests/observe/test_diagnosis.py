@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from builders import running
-from phalanx.decide.pace import LinkPace, Paces, Places, TaskPace
+from phalanx.decide.pace import LinkPace, Paces, Places, Samples, TaskPace, paces
 from phalanx.decide.slowness import Look, look
 from phalanx.names import TaskId
 from phalanx.observe.diagnosis import ROWS, looked_back, render
@@ -59,9 +59,20 @@ def test_of_a_thousand_tasks_those_with_the_most_of_their_own_are_shown():
 def test_what_was_not_measured_is_not_spoken_of():
     assert render(Look(paces=Paces(), places=PLACES)) == ""
     text = render(look(Paces(tasks=(TaskPace(task=W[0]), TaskPace(task=W[1]))), PLACES))
-    assert "too little was measured" in text
-    text = render(look(Paces(tasks=(TaskPace(task=W[0], step=0.1), TaskPace(task=W[1], step=0.1))), PLACES))
+    assert "too little was measured to compare: no step was counted of worker:0, worker:1" in text
+    known = (TaskPace(task=one, step=0.1, stretches=3, seconds=9.0, steps=90) for one in W[:2])
+    text = render(look(Paces(tasks=tuple(known)), PLACES))
     assert "nothing is seen to be slow" in text
+
+
+def test_what_little_there_is_is_shown_with_who_counts_nothing_and_the_seconds_that_are_missing():
+    at = {"task": W[0], "generation": 1, "attempt": 1}
+    few = [TaskSample(**at, at=5.0 * count, steps=4 * count, collective=0.1 * count) for count in range(3)]
+    loads = {name: [LoadSample(**{**at, "task": name}, at=float(i), cpu=float(i)) for i in range(2)] for name in W[:2]}
+    text = render(look(paces(Samples(steps={W[0]: few}, loads=loads), 10.0), PLACES))
+    assert "1.2 s" in text, "a step"
+    assert "no step was counted of worker:1" in text
+    assert "of worker:0 8 steps in 10 s, and some 5 s more are needed" in text
 
 
 def test_a_look_travels_as_it_is():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from builders import History, killed, running
+from phalanx import events as ev
 from phalanx.errors import InputError
 from phalanx.names import TaskId
 from phalanx.observe import logtail, timeline
@@ -287,3 +288,13 @@ def test_lines_close_to_the_end_of_a_state_are_seen(tmp_path: Path):
     state: RunState = told.state
     view.update(state, told.records)
     assert "worker:0 | no newline at the end\n" in out.getvalue()
+
+
+def test_who_has_finished_or_validates_is_not_said_to_do_no_step(tmp_path: Path):
+    for doing, said in (("finished", False), ("validation", False), ("", True), ("tracing", True)):
+        told = running(hosts=2)
+        folder = told.write(tmp_path / (doing or "nothing"))
+        told.lives(ev.TaskStalled, "worker:0", since=told.now, step=240, longest=0.1, doing=doing, waits=False)
+        told.lives(ev.TaskAwake, "worker:0")
+        LinesView(folder, out := io.StringIO()).update(told.state, told.records)
+        assert ("has done no step" in out.getvalue(), "goes on" in out.getvalue()) == (said, said), doing

@@ -13,7 +13,7 @@ from phalanx.names import TaskId
 from phalanx.records.sampler import EVERY, Sampler, Sieve
 from phalanx.records.samples import SampleReader, head, read_samples, thinned, to_line
 from phalanx.records.writer import FencedError
-from phalanx.sample import LinkSample, TaskSample
+from phalanx.sample import LinkSample, LoadSample, TaskSample
 
 ZERO, ONE = TaskId("worker", 0), TaskId("worker", 1)
 
@@ -63,6 +63,58 @@ def test_a_torn_line_and_one_of_a_newer_phalanx_cost_themselves_only(tmp_path: P
             '["task","attempt","generation","at","steps","colour"]\n["worker:1",1,1,5.0,5,"red"]\n["worker:0",1,'
         )
     assert written(path, sample(9.0)) == [sample(1.0), sample(5.0, task=ONE), sample(9.0)]
+
+
+FULL = ["worker:0", 1, 1, 5.0, 5, 1, 1, 1, 1, 0.5, 0.5]
+
+
+def but(at: int, value: object) -> list[object]:
+    return [*FULL[:at], value, *FULL[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [],
+        {},
+        None,
+        7,
+        "worker:0",
+        [[]],
+        FULL[:-1],
+        [*FULL, None],
+        *(
+            but(at, wrong)
+            for at in range(5)
+            for wrong in (None, [1], {}, "NaN", "5", True, math.nan, math.inf, 10**400)
+        ),
+        *(but(at, wrong) for at in (5, 6, 7, 8) for wrong in ([1], {}, "1", 1.5, True, math.nan, 10**400)),
+        *(but(at, wrong) for at in (9, 10) for wrong in ([1], {}, "much", True, 10**400)),
+        but(10, "Infinity"),
+        ["worker:0", 1, 1, "Infinity", "NaN", None, None, None, None, None, None],
+        ["worker", *FULL[1:]],
+    ],
+    ids=repr,
+)
+def test_a_damaged_line_costs_itself_only(tmp_path: Path, row: object):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("\n".join([head(TaskSample), to_line(sample(1.0)), json.dumps(row), to_line(sample(9.0)), ""]))
+    assert read_samples(path, TaskSample) == [sample(1.0), sample(9.0)]
+
+
+@pytest.mark.parametrize("kind", [LinkSample, LoadSample])
+def test_a_damaged_line_about_a_link_or_a_load_costs_itself_only(tmp_path: Path, kind):
+    good = (
+        LinkSample(source=ZERO, target=ONE, at=1.0, sent=1)
+        if kind is LinkSample
+        else LoadSample(task=ZERO, generation=1, attempt=1, at=1.0, cpu=0.5)
+    )
+    row = json.loads(to_line(good))
+    needed = 4 if kind is LinkSample else 5
+    wrong = [[*row[:at], value, *row[at + 1 :]] for at in range(needed) for value in (None, [1], "NaN", math.inf)]
+    path = tmp_path / "some.jsonl"
+    path.write_text("".join(f"{line}\n" for line in (head(kind), *map(json.dumps, wrong), to_line(good))))
+    assert read_samples(path, kind) == [good]
 
 
 def test_a_reader_hears_of_new_samples_also_after_the_file_was_replaced(tmp_path: Path):

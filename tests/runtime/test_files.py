@@ -227,7 +227,7 @@ class Saving:
 
         def save_model(model: Any, filepath: Any, overwrite: bool = True, zipped: Any = None, **kwargs: Any) -> None:  # noqa: FBT002 - as Keras's
             del model, overwrite, zipped, kwargs
-            saving.written.append(Path(filepath).name)
+            saving.written.append(str(filepath))
             Path(filepath).write_text("new")
             if fails:
                 raise OSError("the disk is full")
@@ -239,6 +239,7 @@ class Saving:
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PHALANX_TASK", "worker:1")
+    monkeypatch.setenv("PHALANX_RUN", "of-a-run")
     return Files(None, phalanx_keras3, phalanx_hooks.disguise)
 
 
@@ -254,12 +255,12 @@ MODEL = types.SimpleNamespace(_distribute_strategy=CollectiveAllReduceStrategy(l
     [("model.keras", {"zipped": None}), ("a.weights.h5", {"max_shard_size": None}), ("old.h5", {"zipped": True})],
 )
 def test_a_file_is_written_beside_its_place_and_renamed(files, name, words):
+    files_folder = Path.cwd()
     saving = Saving()
     files.saving(saving)
     Path(name).write_text("old")
     saving.save_model(MODEL, Path(name), overwrite=True, **words)
-    stem, _, end = name.partition(".")
-    assert saving.written == [f".{stem}.worker_1.{end}"]
+    assert saving.written == [f"{files_folder}/.phalanx-of-a-run.worker_1.0/whole.{name.partition('.')[2]}"]
     assert (beside(), Path(name).read_text()) == ([name], "new")
 
 
@@ -280,6 +281,65 @@ def test_a_link_still_leads_to_what_is_saved(files):
     saving.save_model(MODEL, "model.keras")
     assert Path("model.keras").is_symlink()
     assert beside("disk") == ["model.keras"]
+
+
+def test_what_a_kill_has_left_is_found_by_no_pattern_for_models_and_goes_with_the_tasks_next_save(files):
+    left = {name: Path(name) for name in (".phalanx-of-a-run.worker_1.0", ".phalanx-before.worker_1.0")}
+    others = [".phalanx-of-a-run.worker_11.0", ".phalanx-now.worker_1.0", ".phalanx-before.worker_0.0", ".phalanx-x"]
+    for name in (*left, *others):
+        Path(name).mkdir()
+        Path(name, "whole.keras").write_text("half")
+        if "now" not in name:
+            os.utime(name, (1, 1))
+    assert not [*Path().glob("*.keras"), *Path().glob(".*.keras")]
+    saving = Saving()
+    files.saving(saving)
+    saving.save_model(MODEL, "model.keras")
+    assert sorted(beside()) == sorted([*others, "model.keras"])
+
+
+def test_a_long_name_is_saved_under_it(files):
+    saving = Saving()
+    files.saving(saving)
+    name = "n" * 244 + ".weights.h5"
+    saving.save_weights(MODEL, name)
+    assert beside() == [name]
+
+
+def test_a_file_that_is_there_keeps_its_mode(files):
+    saving = Saving()
+    files.saving(saving)
+    Path("model.keras").write_text("old")
+    Path("model.keras").chmod(0o640)
+    saving.save_model(MODEL, "model.keras")
+    assert (Path("model.keras").stat().st_mode & 0o7777, Path("model.keras").read_text()) == (0o640, "new")
+
+
+def test_all_names_of_a_file_lead_to_what_is_saved(files):
+    saving = Saving()
+    files.saving(saving)
+    Path("first.keras").write_text("an old and long one")
+    Path("second.keras").hardlink_to("first.keras")
+    saving.save_model(MODEL, "second.keras")
+    assert Path("first.keras").read_text() == "new"
+    assert Path("first.keras").samefile("second.keras")
+    assert sorted(beside()) == ["first.keras", "second.keras"]
+
+
+def test_two_threads_that_save_do_not_meet(files):
+    saving = Saving()
+    usual = saving.save_model
+
+    def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:  # noqa: FBT002 - as Keras's
+        if "0/whole" in str(filepath):
+            saving.save_model(model, "other.keras")
+        usual(model, filepath, overwrite, **kwargs)
+
+    saving.save_model = save_model
+    files.saving(saving)
+    saving.save_model(MODEL, "model.keras")
+    assert [Path(path).parent.name[-2:] for path in saving.written] == [".1", ".0"]
+    assert sorted(beside()) == ["model.keras", "other.keras"]
 
 
 @pytest.mark.parametrize(

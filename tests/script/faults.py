@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from phalanx.script.program import Roles
-from script.scripts import MODEL, MWMS, PS, RESOLVER, SERVER, TF
+from script.scripts import IN_SCOPE, MODEL, MWMS, PS, RESOLVER, SERVER, TF
 
 TWO = Roles(worker=2)
 FIT = MODEL + "model.fit(data, epochs=2)\n"
+FIT_IN_SCOPE = IN_SCOPE + "model.fit(data, epochs=2)\n"
 LEGACY = {"environ": {"TF_USE_LEGACY_KERAS": "1"}}
 ONE_FILE = "data = tf.data.TFRecordDataset('a.tfrecord')\ndata = data.batch(8)\n"
 SET = "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['a:1', 'b:1']}, 'task': %s})\n"
@@ -28,6 +29,34 @@ SLICES = MWMS + "data = tf.data.Dataset.from_tensor_slices(x).batch(64)\n"
 
 #: Rule, severity, line, script, and what is known around it.
 FAULTY = [
+    ("model-outside-scope", "warning", 6, MWMS + FIT, {}),
+    ("model-outside-scope", "warning", 6, MWMS + FIT, {"roles": TWO, **LEGACY}),
+    ("model-outside-scope", "warning", 7, MWMS + MODEL + "with strategy.scope():\n    model.fit(data)\n", {}),
+    (
+        "model-outside-scope",
+        "warning",
+        9,
+        MWMS + "def build():\n    m = tf.keras.Sequential()\n    m.compile('sgd', 'mse')\n    return m\n"
+        "m = build()\nm.fit(data)\n",
+        {},
+    ),
+    (
+        "model-outside-scope",
+        "warning",
+        7,
+        MWMS + "class Net(tf.keras.Model):\n    pass\nnet = Net()\nnet.fit(data)\n",
+        {},
+    ),
+    ("collective-in-one-task", "warning", 7, INDEX + IN_SCOPE + "if index == 0: print(model.evaluate(x, y))\n", {}),
+    ("collective-in-one-task", "warning", 7, ROLE + IN_SCOPE + "if role == 'chief': model.predict(x)\n",
+     {"roles": WITH_CHIEF}),
+    (
+        "collective-in-one-task",
+        "warning",
+        10,
+        INDEX + "first = index == 0\n" + IN_SCOPE + "if not first:\n    pass\nelse: model.evaluate(x, y)\n",
+        {"roles": TWO, **LEGACY},
+    ),
     ("context-before-strategy", "error", 3, TF + "tf.constant(1)\ntf.distribute.MultiWorkerMirroredStrategy()", {}),
     ("context-before-strategy", "error", 3, TF + "data = tf.data.Dataset.range(3)\n" + MWMS, {}),
     ("context-before-strategy", "error", 3, TF + "opt = tf.keras.optimizers.Adam()\n" + MWMS, {}),
@@ -184,7 +213,7 @@ FAULTY = [
         RESOLVER + SERVER + "else:\n" + "".join(f"    {line}\n" for line in (PS + FIT).splitlines()),
         {},
     ),
-    ("keras3-mwms-fit", "error", 6, MWMS + FIT, {"roles": TWO}),
+    ("keras3-mwms-fit", "error", 6, MWMS + FIT_IN_SCOPE, {"roles": TWO}),
     ("fewer-files-than-workers", "error", 4, MWMS + ONE_FILE + FIT, LEGACY),
     (
         "fewer-files-than-workers",

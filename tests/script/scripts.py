@@ -19,6 +19,7 @@ KERAS_2 = Interpreter(path="python", version="3.11.7", tensorflow="2.15.0", kera
 TF = "import os, json\nimport tensorflow as tf\n"
 MWMS = TF + "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 MODEL = "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
+IN_SCOPE = "with strategy.scope(): " + MODEL
 RESOLVER = TF + "resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n"
 SERVER = (
     "if resolver.task_type in ('worker', 'ps'):\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
 import random
 import sys
 import sysconfig
@@ -168,6 +169,37 @@ def test_what_is_no_python_of_the_interpreters_version_is_told_with_its_line(tmp
     assert (finding.id, finding.path, finding.place.line) == ("script-syntax", "train.py", 3)
     assert check(script, Around(interpreter=dataclasses.replace(KERAS_3, version="3.99.1"))) == ()
     assert check(script, Around()) == ()
+
+
+DEEP = {
+    "elif": "import sys\nif sys.argv == 0:\n    x = 0\n"
+    + "".join(f"elif sys.argv == {n}:\n    x = {n}\n" for n in range(1, 1200)),
+    "chain": TF + "ds = tf.data.Dataset.range(1)" + ".map(str)" * 600 + "\n",
+    "sum": "x = " + " + ".join(["1"] * 900) + "\n",
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_a_script_that_is_nested_too_deep_is_said_to_be_unread_and_no_more(tmp_path, text):
+    (tmp_path / "train.py").write_text(text)
+    ours = dataclasses.replace(KERAS_3, version=".".join(map(str, sys.version_info[:3])))
+    findings = check(tmp_path / "train.py", Around(interpreter=ours), shown="train.py")
+    assert {(one.id, one.severity) for one in findings} <= {("script-unread", Severity.INFO)}
+    assert all("it is nested too deep" in one.message for one in findings)
+    assert findings or text is DEEP["sum"]  # some walks are short enough
+
+
+def test_a_script_of_megabytes_is_said_to_be_unread(tmp_path):
+    (tmp_path / "train.py").write_text("x = [1, 2, 3]\n" * 120_000)
+    [finding] = check(tmp_path / "train.py", Around(), shown="train.py")
+    assert (finding.id, finding.severity) == ("script-unread", Severity.INFO)
+    assert "was not read: it is 1.7 MB long" in finding.message
+
+
+def test_a_pipe_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "train.py")
+    with pytest.raises(OSError, match="no regular file"):
+        check(tmp_path / "train.py", Around())
 
 
 def _scripts_of_the_tests():

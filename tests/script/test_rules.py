@@ -10,6 +10,7 @@ from script.faults import (
     CHIEF,
     FAULTY,
     FIT,
+    FIT_IN_SCOPE,
     INDEX,
     LEGACY,
     ONE_FILE,
@@ -21,7 +22,7 @@ from script.faults import (
     WITH_CHIEF,
     WORKER_0,
 )
-from script.scripts import KERAS_2, MODEL, MWMS, PS, RESOLVER, SERVER, TF, found, told
+from script.scripts import IN_SCOPE, KERAS_2, MODEL, MWMS, PS, RESOLVER, SERVER, TF, found, told
 
 #: Scripts that work, each near to one that does not.
 SOUND = [
@@ -192,7 +193,7 @@ def test_each_idiom_is_judged_by_the_tasks_that_the_job_has(test, workers, chief
 
 def test_every_rule_has_a_script_that_it_finds_something_in():
     here = {rule for rule, *_ in FAULTY}
-    of_the_disk = {"callback-package", "module-missing", "script-syntax"}  # test_check
+    of_the_disk = {"callback-package", "module-missing", "script-syntax", "script-unread"}  # test_check
     assert {rule.id for rule in RULES} - here == of_the_disk
 
 
@@ -207,14 +208,14 @@ def test_every_rule_says_what_follows_what_to_do_and_where_it_is_known_from():
 @pytest.mark.parametrize(
     ("text", "around"),
     [
-        (MWMS + FIT, {"roles": Roles(worker=1)}),  # one worker: the branches are not taken
-        (MWMS + FIT, LEGACY),
-        (MWMS + FIT, {"interpreter": KERAS_2}),
-        (MWMS + FIT, {"interpreter": None}),
-        ("import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\n" + MWMS + FIT, {}),
-        ("import os\nif os.environ.get('TF_USE_LEGACY_KERAS'):\n    pass\n" + MWMS + FIT, {}),
-        ("import tf_keras\n" + MWMS + FIT.replace("tf.keras", "tf_keras"), {}),
-        ("import keras_patch\n" + MWMS + FIT, {"beside": {"keras_patch": "x._maybe_symbolic_build = None\n"}}),
+        (MWMS + FIT_IN_SCOPE, {"roles": Roles(worker=1)}),  # one worker: the branches are not taken
+        (MWMS + FIT_IN_SCOPE, LEGACY),
+        (MWMS + FIT_IN_SCOPE, {"interpreter": KERAS_2}),
+        (MWMS + FIT_IN_SCOPE, {"interpreter": None}),
+        ("import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\n" + MWMS + FIT_IN_SCOPE, {}),
+        ("import os\nif os.environ.get('TF_USE_LEGACY_KERAS'):\n    pass\n" + MWMS + FIT_IN_SCOPE, {}),
+        ("import tf_keras\n" + MWMS + FIT_IN_SCOPE.replace("tf.keras", "tf_keras"), {}),
+        ("import keras_patch\n" + MWMS + FIT_IN_SCOPE, {"beside": {"keras_patch": "x._maybe_symbolic_build = None\n"}}),
         (MWMS + MODEL + "def train():\n    model.fit(data)\n", {}),
     ],
 )
@@ -223,16 +224,74 @@ def test_the_fit_of_keras_3_is_no_fault_where_it_works_or_nobody_knows(text, aro
 
 
 def test_a_fit_of_keras_3_that_is_mended_from_inside_is_no_fault_and_so_is_its_one_path():
-    text = MWMS + FIT + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
+    text = MWMS + FIT_IN_SCOPE + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
     text += "model.save_weights('m.weights.h5')\ntf.keras.models.save_model(model, 'n.keras')\n"
     assert [rule for rule, *_ in told(text, roles=TWO)] == ["keras3-mwms-fit", *["shared-save-path"] * 4]
     assert told(text, roles=TWO, mends=True) == []
 
 
 def test_read_outside_a_run_a_fit_of_keras_3_is_a_note_that_a_run_mends_it():
-    [finding] = found(MWMS + FIT, mends=None)
+    [finding] = found(MWMS + FIT_IN_SCOPE, mends=None)
     assert (finding.id, finding.severity.value) == ("keras3-mwms-fit", "info")
     assert "phalanx run mends it" in finding.fix
+
+
+def test_read_outside_a_run_one_path_for_what_keras_3_saves_is_a_note_that_a_run_mends_it():
+    text = MWMS + MODEL + "tf.keras.callbacks.BackupAndRestore('b')\nmodel.save('m.keras')\n"
+    for finding in (keras := found(text, mends=None)):
+        assert (finding.id, finding.severity.value) == ("shared-save-path", "info")
+        assert finding.consequence.startswith("Started by hand")
+        assert finding.fix.startswith("phalanx run mends it")
+    assert len(keras) == 2
+    unmended = MWMS + "c = tf.train.Checkpoint()\nc.save('at')\n"
+    for held in (unmended, MWMS + MODEL + "model.export('m')\n"):
+        assert [how for *_, how in told(held, mends=None)] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("text", "around"),
+    [
+        (MWMS + FIT_IN_SCOPE, {}),
+        (MWMS + FIT, {"roles": Roles(worker=1)}),
+        (MWMS + MODEL + "for step in range(9): strategy.run(step_of, (model,))\n", {}),
+        (CHOSEN + FIT, {}),  # without the flag there is no strategy
+        (MWMS + "def build():\n    " + MODEL.replace("\nm", "\n    m") + "    return model\n"
+         "with strategy.scope():\n    m = build()\nm.fit(data)\n", {}),
+        (MWMS + "def build():\n    return tf.keras.Sequential()\ndef ready():\n    m = build()\n    return m\n"
+         "with strategy.scope():\n    m = ready()\nm.fit(data)\n", {}),
+        (MWMS + "def build():\n    return tf.keras.Sequential()\nm = ours.of(strategy, build)\nm.fit(data)\n", {}),
+        (MWMS + "@in_scope\ndef build():\n    return tf.keras.Sequential()\nm = build()\nm.fit(data)\n", {}),
+        (MWMS + "scope = strategy.scope()\nscope.__enter__()\n" + FIT, {}),
+        (MWMS + "tf.distribute.experimental_set_strategy(strategy)\n" + FIT, {}),
+        (MWMS + "around = strategy.scope()\nwith around:\n    m = tf.keras.Sequential()\nm.fit(data)\n", {}),
+        (MWMS + "def train():\n    " + FIT.replace("\nm", "\n    m") + "with strategy.scope():\n    train()\n", {}),
+    ],
+)  # fmt: skip
+def test_a_model_that_may_have_been_made_in_a_scope_is_not_said_to_be_outside(text, around):
+    compile(text, "train.py", "exec")
+    assert "model-outside-scope" not in [rule for rule, *_ in told(text, **around)]
+
+
+def test_of_a_model_outside_the_scope_is_not_said_that_its_fit_fails():
+    assert [rule for rule, *_ in told(MWMS + FIT, roles=TWO)] == ["model-outside-scope"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        INDEX + IN_SCOPE + "logs = model.evaluate(x, y)\nif index == 0:\n    print(logs)\n",
+        INDEX + IN_SCOPE + "if index == 0:\n    model.fit(x, verbose=2)\nelse:\n    model.fit(x, verbose=0)\n",
+        INDEX + IN_SCOPE + "if index >= 0:\n    model.predict(x)\n",
+        INDEX + IN_SCOPE + "if index == int(os.environ['WHO']):\n    model.predict(x)\n",
+        INDEX + MODEL + "if index == 0:\n    model.evaluate(x)\n",
+        INDEX + IN_SCOPE + "if index == 0:\n    held = tf.keras.models.load_model('m')\n    held.evaluate(x)\n",
+        ROLE + IN_SCOPE + "if role == 'evaluator':\n    model.evaluate(x)\nelse:\n    model.fit(x)\n",
+        ROLE + IN_SCOPE + "if role == 'worker':\n    model.fit(x)\n",
+    ],
+)
+def test_what_every_worker_does_or_a_model_of_one_task_is_no_collective_of_some(text):
+    for roles in (None, TWO):
+        assert "collective-in-one-task" not in [rule for rule, *_ in told(text, roles=roles)]
 
 
 def test_the_context_is_followed_into_the_modules_beside_the_script():
@@ -245,7 +304,7 @@ def test_the_context_is_followed_into_the_modules_beside_the_script():
 
 def test_a_model_made_by_a_module_beside_is_known_as_kerass():
     beside = {"models": "import keras\ndef build():\n    net = keras.Sequential()\n    return net\n"}
-    text = MWMS + "import models\nnet = models.build()\nnet.fit(data)\n"
+    text = MWMS + "import models\nwith strategy.scope(): net = models.build()\nnet.fit(data)\n"
     assert ("keras3-mwms-fit", 6, "error") in told(text, beside=beside, roles=TWO)
 
 

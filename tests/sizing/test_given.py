@@ -35,6 +35,14 @@ def test_tables_touch_a_row_for_each_id_of_each_example():
     ("more", "said"),
     [
         ({"tables": ["10M"]}, "--tables 10M: not ROWSxCOLUMNS"),
+        ({"tables": ["x"]}, "--tables x: not ROWSxCOLUMNS"),
+        ({"tables": ["0x64"]}, "--tables 0x64: must have a row and a column"),
+        ({"tables": ["10Mx0"]}, "--tables 10Mx0: must have a row and a column"),
+        ({"tables": ["9" * 20 + "x" + "9" * 17]}, "--tables 999"),
+        ({"tables": ["9" * 400 + "x1"]}, "--tables 999"),
+        ({"parameters": "9" * 26 + "T"}, "--parameters 999"),
+        ({"parameters": "9" * 400}, "--parameters 999"),
+        ({"parameters": "0"}, "--parameters 0: must be from 1 to 100T parameters"),
         ({"parameters": "many"}, "--parameters many: not a number"),
         ({"optimizer": "adma", "parameters": "1M"}, "--optimizer adma: none of sgd"),
         ({}, "there is nothing to train"),
@@ -46,3 +54,14 @@ def test_what_cannot_be_read_is_refused_with_its_flag(more, said):
         given.model(**flags)
     assert str(wrong.value).startswith(said)
     assert wrong.value.hint
+
+
+def test_whoever_mistypes_a_table_is_shown_how_a_table_is_written():
+    with pytest.raises(InputError) as wrong:
+        given.model(parameters=None, tables=["x"], optimizer="sgd", batch=8)
+    assert "10Mx64" in str(wrong.value.hint)
+
+
+def test_a_bandwidth_beyond_all_numbers_is_none():
+    with pytest.raises(InputError, match="not a bandwidth"):
+        given.rate("--bandwidth", "9" * 400 + "Gbit")

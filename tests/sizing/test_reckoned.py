@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
 import pytest
@@ -79,9 +80,15 @@ def test_workers_of_one_host_share_its_cores():
 
 
 def test_a_step_that_a_person_has_timed_is_taken_for_what_it_takes():
-    model = dataclasses.replace(dense(batch=256), seconds=0.12)
+    model = dense(batch=256).timed(0.12, 4)
+    assert speed.mirrored(model, hosts(4), 4).compute == pytest.approx(0.12)
+    assert speed.alone(model, hosts(1)).examples == pytest.approx(64 / 0.12)
+
+
+def test_a_timed_step_is_of_each_workers_own_batch_where_they_share_none():
+    model = dataclasses.replace(dense(batch=64), spread="worker").timed(0.12, 4)
+    assert speed.mirrored(model, hosts(4), 4).compute == pytest.approx(0.12)
     assert speed.alone(model, hosts(1)).steps == pytest.approx(1 / 0.12)
-    assert speed.mirrored(model, hosts(4), 4).compute == pytest.approx(0.03)
 
 
 @given(
@@ -118,3 +125,10 @@ def test_so_many_servers_are_named_that_the_table_fits(rows, slots):
     if chosen.count > 1:
         assert memory.server(model, chosen.count, largest=largest).bytes <= 1.03 * memory.usable(place)
         assert memory.server(model, chosen.count - 1).bytes > memory.usable(place)
+
+
+def test_a_host_with_a_few_bytes_to_spare_does_not_have_billions_of_servers_reckoned():
+    model = recommender(rows=10**12)
+    process = memory.server(model, 1).process
+    room = bisect.bisect(range(2 * process), process, key=lambda one: memory.usable(hosts(1, one)))
+    assert servers.fitting(model, hosts(1, room)).count == 10**5

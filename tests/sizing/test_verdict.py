@@ -16,8 +16,8 @@ from sizing.models import HERE, MB, GiB, dense, hosts, looked_at, recommender
 
 CASES: dict[str, tuple[Model, Place, int]] = {
     "table": (recommender(), hosts(8), 4),
-    "dense": (dataclasses.replace(dense(100 * MB, slots=2, batch=2048), seconds=2.0), hosts(4), 4),
-    "dense_slow_link": (dataclasses.replace(dense(400 * MB, batch=256), seconds=0.2), hosts(4, bandwidth=1.25e7), 4),
+    "dense": (dense(100 * MB, slots=2, batch=2048).timed(0.5, 4), hosts(4), 4),
+    "dense_slow_link": (dense(400 * MB, batch=256).timed(0.05, 4), hosts(4, bandwidth=1.25e7), 4),
     "one": (looked_at(), HERE, 1),
     "too_many_here": (dense(2 * 10**9, slots=2), HERE, 4),
     "nowhere": (recommender(), HERE, 2),
@@ -42,6 +42,13 @@ def test_a_table_of_forty_gigabytes_goes_to_parameter_servers_that_hold_it():
     assert "MinSizePartitioner" in served.servers.partitioner
 
 
+def test_a_model_that_no_worker_holds_is_not_compared_with_one_worker():
+    model, place, workers = CASES["table"]
+    assert not any("the work of one" in reason for reason in advise(model, place, workers).reasons)
+    roomy = dataclasses.replace(place, memory=10 * place.memory)
+    assert any("the work of one" in reason for reason in advise(model, roomy, workers).reasons)
+
+
 def test_a_dense_model_with_fast_links_is_mirrored():
     model, place, workers = CASES["dense"]
     found = advise(model, place, workers)
@@ -54,7 +61,7 @@ def test_a_slow_network_is_named_for_what_it_costs():
     model, place, workers = CASES["dense_slow_link"]
     found = advise(model, place, workers)
     assert found.strategy == "none"
-    assert found.reasons[0] == "one worker is faster: 4 do 0.00 times its work, as the exchange takes 100% of a step"
+    assert found.reasons[0] == "one worker is faster: 4 do 0.0042 times its work, as the exchange takes 100% of a step"
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -54,27 +54,28 @@ class Meter:
 
     def look(self, now: float, cpus: Collection[int], ours: Iterable[int]) -> float | None:
         """The part of the time of `cpus` that others have had; None at the first look. `ours`: our processes' pids."""
-        used, own = self._used(), {pid: self._spent(pid) for pid in ours}
+        used, own = spent(self._proc), {pid: self._spent(pid) for pid in ours}
         last, self._last = self._last, (now, used, own)
         if last is None or now <= last[0] or not cpus:
             return None
         then, used_then, own_then = last
         busy = sum(used.get(cpu, 0.0) - used_then.get(cpu, 0.0) for cpu in cpus)
-        mine = sum(max(spent - own_then.get(pid, 0.0), 0.0) for pid, spent in own.items())
+        mine = sum(max(had - own_then.get(pid, 0.0), 0.0) for pid, had in own.items())
         return max(busy - mine, 0.0) / ((now - then) * len(cpus))
-
-    def _used(self) -> dict[int, float]:
-        """By CPU: the seconds in which processes ran; neither idle nor stolen nor interrupts."""
-        found = {}
-        for line in _read(self._proc / "stat").splitlines():
-            name, *fields = line.split()
-            if name.startswith("cpu") and name[3:].isdecimal():
-                found[int(name[3:])] = sum(map(int, fields[:3])) / _TICKS
-        return found
 
     def _spent(self, pid: int) -> float:
         fields = _read(self._proc / str(pid) / "stat").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+
+
+def spent(proc: Path = Path("/proc")) -> dict[int, float]:
+    """By CPU: the seconds in which processes ran; neither idle nor stolen nor interrupts. Empty: nobody tells."""
+    found = {}
+    for line in _read(proc / "stat").splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name[3:].isdecimal():
+            found[int(name[3:])] = sum(map(int, fields[:3])) / _TICKS
+    return found
 
 
 def _read(path: Path) -> str:

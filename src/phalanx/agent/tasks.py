@@ -26,7 +26,6 @@ from phalanx.agent.running import Running
 from phalanx.agent.sentry import LOOK as GLANCE
 from phalanx.agent.sentry import Roused, Sentry, Spent
 from phalanx.agent.watch import Watch
-from phalanx.apart import apart
 from phalanx.errors import PhalanxError
 from phalanx.names import TaskId
 from phalanx.protocol.messages import Order, unpack
@@ -289,7 +288,7 @@ class Tasks:
 
     async def _outputs(self, patterns: Sequence[str]) -> None:
         """What the job has left behind; a disk that hangs is not waited for by anybody."""
-        found = await apart(lambda: find(patterns, self._cwd), name="outputs")
+        found = await find(patterns, self._cwd)
         self._said.say(ev.OutputsFound(time=time.time(), host=self._host, outputs=found))
 
     # Ending --------------------------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
 from phalanx.agent import tree
+from phalanx.agent.crowd import spent
 from phalanx.agent.getstatus import answers
 from phalanx.agent.oomkills import OomKills
 from phalanx.agent.peers import Connection, PeerTable
@@ -127,7 +129,14 @@ class Watch:
             return None
         self._measured = now
         ends = tuple(end for one in self._watched for end in one.traffic.ends())
-        return Measured(at=round(now, 3), loads=tuple(one.load() for one in self._watched), ends=ends)
+        mine = [seconds for cpu, seconds in spent().items() if cpu in os.sched_getaffinity(0)]
+        return Measured(
+            at=round(now, 3),
+            loads=tuple(one.load() for one in self._watched),
+            ends=ends,
+            busy=round(sum(mine), 2) if mine else None,
+            cpus=len(mine),
+        )
 
     def add(self, running: Running) -> None:
         """Watch it from now on until it has ended or is told to."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json as encoder
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 _MODEL = cyclopts.Group("Model", sort_key=1)
 _PLACE = cyclopts.Group("Place", sort_key=2)
 _LOOK = cyclopts.Group("Look", sort_key=3)
+#: Examples of one step where neither a script nor a flag says it.
+_BATCH = 32
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
 
 
@@ -89,7 +90,7 @@ def advise(
     batch
         Examples of one step of all workers together (the script's; else 32).
     step
-        What one step of one worker takes: 120ms (reckoned).
+        What one step takes on one worker by itself, at its part of the batch (--batch / --workers): 120ms (reckoned).
     python
         The interpreter for the script (found: see `phalanx plan`).
     patience
@@ -102,18 +103,23 @@ def advise(
     from phalanx.sizing import given, words  # noqa: PLC0415 - as above
     from phalanx.sizing.verdict import advise as decide  # noqa: PLC0415 - as above
 
-    positive(workers=workers, hosts=hosts, ids=ids, **({"ps": ps} if ps is not None else {}))
+    positive(
+        workers=workers,
+        hosts=hosts,
+        ids=ids,
+        **{name: one for name, one in (("ps", ps), ("batch", batch)) if one is not None},
+    )
     seconds = None if step is None else read(some_seconds, "--step", step)
     seen: Seen | None = None
     if command:
         if parameters is not None or tables:
             raise InputError("a script and --parameters both say what the model is", hint="leave one of them out")
-        seen = looked_at(command, python, read(some_seconds, "--patience", patience))
-        model = _changed(seen.model, batch, seconds)
+        seen = looked_at(advise, command, python, read(some_seconds, "--patience", patience))
+        model = _of_batch(seen.model, batch, command)
     else:
-        model = given.model(
-            parameters=parameters, tables=tables, optimizer=optimizer, batch=batch or 32, ids=ids, step=seconds
-        )
+        model = given.model(parameters=parameters, tables=tables, optimizer=optimizer, batch=batch or _BATCH, ids=ids)
+    if seconds is not None:
+        model = model.timed(seconds, workers)
     if facts.gpu_count() and seconds is None:
         sys.stderr.write("phalanx: there are GPUs here, and a step is reckoned for CPUs: say --step 120ms\n")
     place = _place(seen, hosts=hosts, memory=memory, cores=cores, bandwidth=bandwidth)
@@ -125,11 +131,15 @@ def advise(
     return 0
 
 
-def _changed(model: Model, batch: int | None, seconds: float | None) -> Model:
+def _of_batch(model: Model, batch: int | None, command: tuple[str, ...]) -> Model:
     changed = model if batch is None else model.of_batch(batch)
     if not changed.batch:
-        raise InputError("the script does not say how large its batch is", hint="say it: --batch 256")
-    return dataclasses.replace(changed, seconds=seconds)
+        from phalanx.decide.strayed import misplaced  # noqa: PLC0415 - not for --help
+
+        behind = any(word.partition("=")[0] == "--batch" for word in command)
+        hint = misplaced(["--batch"], "the script") if behind else "say it: --batch 256, before the script"
+        raise InputError("the script does not say how large its batch is", hint=hint)
+    return changed
 
 
 def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | None, bandwidth: str | None) -> Place:
@@ -140,11 +150,14 @@ def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | No
 
     if cores is not None:
         positive(cores=cores)
+    room = read(size, "--memory", memory) if memory is not None else facts.memory_bytes()
+    if memory is not None and not room:
+        raise InputError(f"--memory {memory}: a host has some", hint="write 64Gi or 512GB, of one host")
     link = given.rate("--bandwidth", bandwidth) if bandwidth is not None else BANDWIDTH
     return Place(
         hosts=hosts,
         cores=cores or facts.cpu_count(),
-        memory=read(size, "--memory", memory) if memory is not None else facts.memory_bytes(),
+        memory=room,
         bandwidth=link if hosts > 1 else None,
         rtt=RTT if hosts > 1 else 0.0,
         core=seen.core if seen is not None else Core(),

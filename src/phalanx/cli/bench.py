@@ -38,7 +38,7 @@ def bench(
 
     Trains on this machine, one size after the other, and stops each by force when its steps are done. Runs lie in a
     folder that is thrown away, {checkpoint} of the command too; what else the script writes, it writes.
-    Exits 0 when every size was measured.
+    Exits 0 when every size was measured, 4 when it was stopped.
 
     Examples:
       phalanx bench --workers 1,2,4 train.py --ckpt {checkpoint}
@@ -67,7 +67,7 @@ def bench(
     from phalanx.job.flags import Flags  # noqa: PLC0415 - as above
     from phalanx.job.units import some_seconds  # noqa: PLC0415 - as above
     from phalanx.measure import Wanted, measure  # noqa: PLC0415 - as above
-    from phalanx.sizing.compare import as_json, beside, lines  # noqa: PLC0415 - as above
+    from phalanx.sizing.compare import as_json, beside, busy, lines  # noqa: PLC0415 - as above
     from phalanx.sizing.place import Place  # noqa: PLC0415 - as above
 
     if not command:
@@ -79,7 +79,9 @@ def bench(
         patience=read(some_seconds, "--patience", patience),
     )
     sizes = _sizes(workers)
-    seen = looked_at(command, python, wanted.patience)
+    if others := busy(os.getloadavg()[0], facts.cpu_count()):
+        _say(others)
+    seen = looked_at(bench, command, python, wanted.patience)
     place = Place(cores=facts.cpu_count(), memory=facts.memory_bytes(), core=seen.core)
     rows = []
     for size in sizes:

@@ -15,6 +15,7 @@ from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags, names_a_run
 from phalanx.cli.values import whole
 from phalanx.errors import InputError
+from phalanx.names import an
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -245,7 +246,7 @@ def _check_stalls(faults: Sequence[Fault], outline: Outline) -> None:
     types = {task.type for fault in faults if fault.kind == "stall" for task in fault.tasks}
     for role in outline.roles:
         if role.type in types and deaf(role.command):
-            raise InputError(f"stall: a {role.type} cannot be made to: {' '.join(role.command)}", hint=WANTED)
+            raise InputError(f"stall: {an(role.type)} cannot be made to: {' '.join(role.command)}", hint=WANTED)
 
 
 def _duration(flag: str, text: str) -> float:

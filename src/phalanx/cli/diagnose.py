@@ -49,7 +49,7 @@ def diagnose(
     print(f"{entry.run} {state.phase.value}, generation {state.generation}, {span}")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
     text = render(look, width=width, ink=Ink.of(sys.stdout))
-    sys.stdout.write(text or "  nothing was measured: no task of it has trained for half a minute\n")
+    sys.stdout.write(text or "  nothing was measured: no host has told of a task that runs; they do every 5 s\n")
     return 0
 
 

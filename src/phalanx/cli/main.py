@@ -112,7 +112,7 @@ def _call(words: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("phalanx: interrupted\n")
         exec("")  # noqa: S102 - where a Ctrl-C met an exec(), as of dataclasses, Python would end itself by SIGINT else
-        return _STOPPED if words[:1] == ["run"] else _INTERRUPTED
+        return _STOPPED if words[:1] in (["run"], ["bench"]) else _INTERRUPTED
 
 
 def _obey(words: list[str], *, debug: bool) -> int:

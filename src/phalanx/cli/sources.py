@@ -90,7 +90,7 @@ def _named(name: str) -> Iterator[Source]:
         raise _unreadable(name, error) from error
     if files is not None:
         for file in files:
-            yield from _split(str(file), _file(file), file)
+            yield from _split(str(file), _of_folder(file), file)
         return
     if path.suffix in {".py", ".ipynb"}:
         script = path.suffix == ".py"
@@ -108,12 +108,30 @@ def _folder(path: Path) -> list[Path]:
     files = [
         file for file in path.iterdir() if file.is_file() and not file.name.startswith(".") and file.suffix != ".bak"
     ]
-    files = [file for file in files if file.suffix == ".json"] or files
+    nodes = [file for file in files if file.suffix == ".json"]
+    scripts = sorted(file for file in files if file.suffix == ".py")
+    if scripts and not nodes:
+        raise InputError(
+            f"{printable(str(path))} holds scripts, and a folder is read as TF_CONFIG files",
+            hint=f"phalanx check reads a script that is named: phalanx check {printable(str(scripts[0]))}",
+        )
+    files = nodes or files
     if not files:
         raise InputError(
             f"{printable(str(path))} holds no file", hint="a folder has one TF_CONFIG per node, such as worker_0.json"
         )
     return sorted(files, key=_natural)
+
+
+def _of_folder(file: Path) -> str:
+    """Its text. What cannot be read there was hardly meant: says what a folder is read as."""
+    try:
+        return _file(file)
+    except InputError as error:
+        raise InputError(
+            str(error),
+            hint=error.hint or "a folder is read as TF_CONFIG files; `phalanx check` reads a script that is named",
+        ) from error
 
 
 def _natural(file: Path) -> list[int | str]:

@@ -93,7 +93,7 @@ KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
         (
             r"PerReplica:[\s\S]* unsupported type|Invalid reduction dimension 0 for input with 0 dimensions",
             Kind.USER,
-            "Keras 3 `fit` fails under MultiWorkerMirroredStrategy: use a custom loop, or TF_USE_LEGACY_KERAS=1",
+            "Keras 3 `fit` fails here: leave out --keras off or runtime: off, or use a custom loop or tf_keras",
             "keras-team/keras#20585, R89",
         ),
         (

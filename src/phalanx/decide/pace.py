@@ -37,7 +37,11 @@ class Places:
     def apart(self, one: TaskId, other: TaskId) -> bool:
         """Whether a network lies between the two, as far as is known."""
         here, there = self.hosts[one], self.hosts[other]
-        return here != there and (here not in self.addresses or self.addresses[here] != self.addresses.get(there))
+        return self.machine(here) != self.machine(there)
+
+    def machine(self, host: int) -> str | int:
+        """What hosts on one machine have in common."""
+        return self.addresses.get(host, host)
 
     def name(self, host: int) -> str:
         """What people call it."""
@@ -54,7 +58,7 @@ class TaskPace:
     """How one task spent its time. Seconds a step where nothing else is said. None: not measured."""
 
     task: TaskId
-    #: Wall clock, the median over the stretches; the sum of the two below where they are known.
+    #: Wall clock, the median over the stretches, however few; the sum of the two below where they are known.
     step: float | None = None
     #: Inside collectives: its peers' lateness and the network's, for nobody can tell the two apart from inside.
     collective: float | None = None
@@ -65,11 +69,23 @@ class TaskPace:
     #: Bytes a second, to and from all its peers.
     sent: float | None = None
     received: float | None = None
+    #: CPUs of its machine that were busy, whoever kept them so, and how many there are.
+    busy: float | None = None
+    cpus: int = 0
+    #: What all of it rests on: stretches with a step in them, and the seconds and the steps of them together.
+    stretches: int = 0
+    seconds: float = 0.0
+    steps: int = 0
 
     @property
     def share(self) -> float | None:
         """The part of the time that went into collectives."""
         return self.collective / self.step if self.collective is not None and self.step else None
+
+    @property
+    def computing(self) -> float | None:
+        """CPU seconds a step: what it has to do, however long it waits for a core."""
+        return self.cores * self.step if self.cores is not None and self.step else None
 
     @property
     def waits(self) -> float | None:
@@ -131,21 +147,37 @@ def weighty(links: Sequence[LinkPace]) -> list[LinkPace]:
 
 def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]) -> TaskPace:
     newest = [one for one in steps if _same(one, steps[-1])]
-    stretches = [(seconds / done, inside) for seconds, done, inside in _stretches(newest)]
+    found = list(_stretches(newest))
+    stretches = [(seconds / done, inside) for seconds, done, inside in found]
     step = own = collective = None
-    if len(stretches) >= STRETCHES:
+    if stretches:
         step = statistics.median(wall for wall, _ in stretches)
         known = [(wall, min(inside, wall)) for wall, inside in stretches if inside is not None]
         if len(known) >= STRETCHES:
             own = statistics.median(wall - inside for wall, inside in known)
             collective = statistics.median(inside for _, inside in known)
             step = own + collective  # so that the parts are parts of it
-    used = sent = received = None
+    used = sent = received = busy = None
     if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and _same(loads[0], loads[-1]):
         used = max(loads[-1].cpu - loads[0].cpu, 0.0) / seconds
         sent = max(loads[-1].sent - loads[0].sent, 0) / seconds
         received = max(loads[-1].received - loads[0].received, 0) / seconds
-    return TaskPace(task=name, step=step, collective=collective, own=own, cores=used, sent=sent, received=received)
+        if loads[0].busy is not None and loads[-1].busy is not None:
+            busy = max(loads[-1].busy - loads[0].busy, 0.0) / seconds
+    return TaskPace(
+        task=name,
+        step=step,
+        collective=collective,
+        own=own,
+        cores=used,
+        sent=sent,
+        received=received,
+        busy=busy,
+        cpus=loads[-1].cpus if busy is not None else 0,
+        stretches=len(found),
+        seconds=sum(seconds for seconds, _, _ in found),
+        steps=sum(done for _, done, _ in found),
+    )
 
 
 def _stretches(steps: Sequence[TaskSample]) -> Iterator[tuple[float, int, float | None]]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import statistics
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from phalanx.decide.crowding import Crowd, crowds
 from phalanx.decide.others import Others
 from phalanx.decide.pace import LinkPace, Paces, Places, TaskPace, weighty
 from phalanx.names import TaskId, training_order
@@ -28,6 +29,8 @@ class Cause(enum.Enum):
     HOST_LINKS = "host-links"
     #: The network as a whole: no link stands out.
     NETWORK = "network"
+    #: Other programs take the cores of a host.
+    CROWD = "crowd"
     #: Every worker waits for its data.
     INPUT = "input"
     #: One parameter server has more to do than its even share.
@@ -44,7 +47,8 @@ class Verdict:
     #: The other end of a link.
     peer: TaskId | None = None
     host: int | None = None
-    #: How much slower than the others; how many times its even share; for a network or an input: the part of a step.
+    #: How much slower than the others; how many times its even share; for a network or an input: the part of a step;
+    #: for a crowd: the part of the cores.
     factor: float
     #: The sentence: who, by how much, compared with what.
     says: str
@@ -96,6 +100,9 @@ ENDS = Limits(slower=1.15, costs=0.08, carries=2.0, busy=0.1, network=0.4, idle=
 _MOST = 8
 #: The part of its own time in which a task's cores do nothing from which on it is said to wait rather than to compute.
 _IDLE = 0.5
+#: In a crowd that all are in, how many times what the others take somebody must take to be slow by himself: equal ones
+#: there were up to 2.0 times as slow in one look, and one that sleeps 3.3 times (docs/design, page 9).
+_CROWDED = 3.0
 #: Bytes a second below which nobody cares which parameter server they go to.
 _SERVED = 100_000.0
 #: The part of the time in which the busiest link is busy where the network is what everybody waits for; and the cores
@@ -124,17 +131,20 @@ def judge(paces: Paces, places: Places, standing: Collection[About] = ()) -> tup
     links = sorted(weighty(paces.links), key=lambda one: (one.source, one.target))
     links = [one for one in links if one.source in places.hosts and one.target in places.hosts]
     narrow = _links(links, places, limits)
-    found = [*_stragglers(trains, places, limits, narrow=bool(narrow)), *narrow]
+    crowd = crowds(tasks, places)
+    found = [*_stragglers(trains, places, limits, crowd, narrow=bool(narrow)), *narrow]
     if not found:
         found += _network(trains, [one for one in links if places.apart(one.source, one.target)], limits)
-        found += _input(trains, places, limits)
+        found += _input(trains, places, limits, crowd)
     return (*found, *_servers(tasks, links, places, limits))
 
 
 LimitsOf = Callable[[About], Limits]
 
 
-def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *, narrow: bool) -> list[Verdict]:
+def _stragglers(
+    trains: Sequence[TaskPace], places: Places, limits: LimitsOf, crowd: Mapping[TaskId, Crowd], *, narrow: bool
+) -> list[Verdict]:
     """Whoever takes longer outside of collectives than the others do; all tasks of a host together where all do."""
     own = {one.task: one.own for one in trains if one.own is not None and one.step}
     steps = {one.task: one.step or 0.0 for one in trains}
@@ -150,7 +160,9 @@ def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *,
         if _lags(min(own[task] for task in here), others, steps[here[0]], limits(about)):
             told |= set(here)
             mine = statistics.median(own[task] for task in here)
-            found.append((mine - others, _host(host, here, mine, others, places)))
+            queues = _queues(here, mine / others if others else 0.0, trains, crowd, limits(about))
+            verdict = _crowded(crowd[here[0]], places) if queues else _host(host, here, mine, others, places)
+            found.append((mine - others, verdict))
     rest = Others({task: value for task, value in own.items() if task not in told})
     for one in trains:
         others = rest.middle((one.task,)) if one.task in own and one.task not in told else None
@@ -160,8 +172,34 @@ def _stragglers(trains: Sequence[TaskPace], places: Places, limits: LimitsOf, *,
         mine = own[one.task]
         if _lags(mine, others, one.step or 0.0, limits(about)):
             verdict = _straggler(one, about, others, places, narrow=narrow, two=len(own) == 2)  # noqa: PLR2004 - a pair
+            if _queues((one.task,), mine / others if others else 0.0, trains, crowd, limits(about)):
+                verdict = _crowded(crowd[one.task], places)
             found.append((mine - others, verdict))
-    return [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])[:_MOST]]
+    dearest = {verdict.about: verdict for _, verdict in sorted(found, key=lambda pair: pair[0])}
+    return [*reversed(dearest.values())][:_MOST]
+
+
+def _queues(
+    here: Sequence[TaskId], factor: float, trains: Sequence[TaskPace], crowd: Mapping[TaskId, Crowd], limits: Limits
+) -> bool:
+    """Whether these are late because others have their cores: not where they themselves have more to compute.
+
+    Where all are in a crowd, it explains a difference only up to a point.
+    """
+    if here[0] not in crowd:
+        return False
+    if factor >= _CROWDED and all(one.task in crowd for one in trains):
+        return False
+    mine = [one.computing for one in trains if one.task in here and one.computing is not None]
+    rest = [one.computing for one in trains if one.task not in here and one.computing is not None]
+    return not mine or not rest or statistics.median(mine) < limits.slower * statistics.median_high(rest)
+
+
+def _crowded(crowd: Crowd, places: Places) -> Verdict:
+    says = f"other programs take {crowd.others:.0%} of the {crowd.cpus} cores of {places.name(crowd.host)}: "
+    says += "the tasks there wait for a core, and nothing can be said of what else holds them up"
+    advice = "end them or move them (`top` shows them), or leave that host out of the job"
+    return _verdict((Cause.CROWD, None, None, crowd.host), crowd.others, 1.0, says, advice)
 
 
 def _by_host(tasks: Iterable[TaskId], places: Places) -> dict[int, list[TaskId]]:
@@ -289,7 +327,9 @@ def _network(trains: Sequence[TaskPace], links: Sequence[LinkPace], limits: Limi
     return [_verdict(about, pure, 1.0, says, advice)]
 
 
-def _input(trains: Sequence[TaskPace], places: Places, limits: LimitsOf) -> list[Verdict]:
+def _input(
+    trains: Sequence[TaskPace], places: Places, limits: LimitsOf, crowd: Mapping[TaskId, Crowd]
+) -> list[Verdict]:
     """Nobody computes, and nobody is in a collective."""
     if len(trains) <= 1 or any(places.hosts[one.task] in places.gpus for one in trains):
         return []
@@ -297,6 +337,8 @@ def _input(trains: Sequence[TaskPace], places: Places, limits: LimitsOf) -> list
     about: About = (Cause.INPUT, None, None, None)
     if len(waits) < len(trains) or min(waits) < limits(about).idle:
         return []
+    if here := [crowd[one.task] for one in trains if one.task in crowd]:
+        return [_crowded(max(here, key=lambda one: (one.others, -one.host)), places)]
     cores = statistics.median(one.cores or 0.0 for one in trains)
     says = f"every worker waits, and not for the others: {min(waits):.0%} of each step outside of collectives, "
     says += f"{cores:.1f} cores in use each"

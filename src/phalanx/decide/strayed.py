@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 #: What `phalanx run` takes, here by name since the command line is far above; a test holds the two together.
 _NAMES = """
@@ -24,15 +24,22 @@ _REFUSED = re.compile(
 _FLAG = re.compile(r"(?:--|')([a-z][a-z_-]+)")
 
 
-def strayed(lines: Iterable[str]) -> str:
-    """What to do about flags that the script refused and phalanx knows; empty where there is none."""
+def strayed(lines: Iterable[str], flags: Collection[str] = FLAGS) -> str:
+    """What to do about flags that the script refused and phalanx knows; empty where there is none.
+
+    `flags`: those of the verb, without their dashes.
+    """
     for line in lines:
         refused = _REFUSED.match(line.strip())
         if refused is None:
             continue
-        ours = [f"--{name}" for word in _FLAG.findall(refused["words"]) if (name := word.replace("_", "-")) in FLAGS]
+        ours = [f"--{name}" for word in _FLAG.findall(refused["words"]) if (name := word.replace("_", "-")) in flags]
         if ours:
-            before = refused["script"] or "the script"
-            one = "is a flag of phalanx: write it" if len(ours) == 1 else "are flags of phalanx: write them"
-            return f"{', '.join(ours)} {one} before {before}, since what follows belongs to the script"
+            return misplaced(ours, refused["script"] or "the script")
     return ""
+
+
+def misplaced(ours: Sequence[str], script: str) -> str:
+    """Where flags of phalanx belong that stood after this script."""
+    one = "is a flag of phalanx: write it" if len(ours) == 1 else "are flags of phalanx: write them"
+    return f"{', '.join(ours)} {one} before {script}, since what follows belongs to the script"

@@ -12,7 +12,7 @@ from phalanx.job import command, outside
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
 from phalanx.job.nearest import nearest
-from phalanx.names import KNOWN_TYPES, TRAINING_TYPES
+from phalanx.names import KNOWN_TYPES, TRAINING_TYPES, an
 from phalanx.redact import redact
 from phalanx.script.check import RULES
 from phalanx.tfconfig.finding import Severity
@@ -89,7 +89,10 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
     for name, role in job.roles.items():
         loc = ("roles", name)
         if name in KNOWN_TYPES and role.in_cluster is False:
-            yield (*loc, "in_cluster"), f"a {name} that TF_CONFIG does not name would train alone; leave in_cluster out"
+            yield (
+                (*loc, "in_cluster"),
+                f"{an(name)} that TF_CONFIG does not name would train alone; leave in_cluster out",
+            )
         if name in ("chief", "evaluator") and role.count > 1:
             yield (*loc, "count"), f"TensorFlow takes at most one {name}, not {role.count}"
     yield from outside.mistakes(job, has_ps=bool(count_of(job, "ps")))

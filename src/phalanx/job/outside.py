@@ -8,7 +8,7 @@ from phalanx.job.complaint import Loc
 from phalanx.job.fields import SERVER
 from phalanx.job.model import Job, Role
 from phalanx.job.nearest import nearest
-from phalanx.names import KNOWN_TYPES
+from phalanx.names import KNOWN_TYPES, an
 from phalanx.plan.bind import PLACEHOLDERS
 from phalanx.plan.lent import MOST, OWN
 
@@ -52,10 +52,13 @@ def mistakes(job: Job, *, has_ps: bool) -> Iterator[tuple[Loc, str]]:
 def _of_the_cluster(loc: Loc, role: Role) -> Iterator[tuple[Loc, str]]:
     name = loc[-1]
     if role.port:
-        yield (*loc, "port"), f"TF_CONFIG tells the address of a {name}; port is for roles of your own: leave it out"
+        yield (
+            (*loc, "port"),
+            f"TF_CONFIG tells the address of {an(str(name))}; port is for roles of your own: leave it out",
+        )
     if "failure" in role.model_fields_set:
         words = "follows from the strategy; failure is for roles of your own: leave it out"
-        yield (*loc, "failure"), f"what the failure of a {name} means {words}"
+        yield (*loc, "failure"), f"what the failure of {an(str(name))} means {words}"
 
 
 def _of_ones_own(job: Job, loc: Loc, role: Role) -> Iterator[tuple[Loc, str]]:

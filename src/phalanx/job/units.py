@@ -18,6 +18,9 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 #: No deadline of a job is longer; guards against units mixed up.
 LONGEST = 366 * 86400.0
 
+#: Bytes; no address is larger.
+_LARGEST = 1 << 63
+
 _ONE = "[0-9]+(\\.[0-9]+)?"
 #: The same for JSON Schema, whose regular expressions know no flags.
 DURATION_PATTERN = (
@@ -65,7 +68,11 @@ def size(value: object) -> int:
         raise ValueError(message)
     unit = found["unit"].lower()
     base = 1024 if unit.endswith("i") else 1000
-    return int(float(found["number"]) * base ** _POWERS[unit.rstrip("i")])
+    number = float(found["number"]) * base ** _POWERS[unit.rstrip("i")]
+    if number >= _LARGEST:
+        message = f"{_shown(value)} is no size below 8192Pi; write {SIZES}"
+        raise ValueError(message)
+    return int(number)
 
 
 def in_words(duration: float) -> str:

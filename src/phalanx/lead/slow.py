@@ -61,6 +61,8 @@ class Slow:
                 cpu=one.cpu,
                 sent=one.sent,
                 received=one.received,
+                busy=told.busy,
+                cpus=told.cpus,
             )
             for one in told.loads
             if one.generation == generation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phalanx.decide.pace import LinkPace, Paces, Places, Samples, TaskPace, paces, weighty
+from phalanx.decide.pace import STRETCHES, LinkPace, Paces, Places, Samples, TaskPace, paces, weighty
 from phalanx.decide.slowness import Look, look
 from phalanx.names import TaskId
 from phalanx.observe.ink import Ink
@@ -135,6 +135,23 @@ def _all_well(seen: Look) -> str:
     if len(owns) > 1 and min(owns) > 0:
         spread = f"no task takes more than {max(owns) / min(owns):.1f}× what another does"  # noqa: RUF001 - a factor
         return f"nothing is slow: {spread}, and {min(shares):.0%} of a step is communication"
-    if any(one.step is not None for one in seen.paces.tasks):
-        return "nothing is seen to be slow; no task tells how long it is in collectives, so none is compared"
-    return "too little was measured to compare: half a minute of training is needed, and a runtime that counts steps"
+    missing = _missing([one for one in seen.paces.tasks if one.task.type not in ("ps", "evaluator")])
+    if missing:
+        return f"too little was measured to compare: {missing}"
+    return "nothing is seen to be slow; no task tells how long it is in collectives, so none is compared"
+
+
+def _missing(trains: list[TaskPace]) -> str:
+    """Who counts no steps, and for how much longer the others must train; empty where nothing is missing."""
+    mute = [str(one.task) for one in trains if one.step is None]
+    words = []
+    if mute:
+        names = ", ".join(mute[:ROWS]) + (f" and {len(mute) - ROWS} more" if len(mute) > ROWS else "")
+        words.append(
+            f"no step was counted of {names} (some 10 s of training show it; without phalanx's runtime, never)"
+        )
+    for one in [one for one in trains if 0 < one.stretches < STRETCHES][:ROWS]:
+        more = (STRETCHES - one.stretches) * one.seconds / one.stretches
+        done = f"{one.steps} step{'' if one.steps == 1 else 's'} in {one.seconds:.0f} s"
+        words.append(f"of {one.task} {done}, and some {more:.0f} s more are needed")
+    return "; ".join(words)

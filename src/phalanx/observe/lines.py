@@ -14,10 +14,12 @@ from phalanx.events import (
     Record,
     RunEnded,
     RunStarted,
+    TaskAwake,
     TaskDone,
     TaskExited,
     TaskLeaves,
     TaskListening,
+    TaskStalled,
     TaskStepped,
 )
 from phalanx.names import TaskId, training_order
@@ -35,6 +37,8 @@ from phalanx.states import RunState
 SELF = "phalanx"
 #: A file is no terminal: the report may be as wide as it needs.
 _WIDTH = 160
+#: What a task does that does no step, and is well; whoever does it for too long is blamed, and that is said.
+_PAUSES = ("finished", "validation")
 
 
 class LinesView:
@@ -47,6 +51,7 @@ class LinesView:
         self._order: dict[TaskId, int] = {}
         self._pad = len(SELF)
         self._messages: list[str] = []
+        self._pauses: set[TaskId] = set()  # of those a pause went without saying, and so does its end
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
         """What a task wrote before its end stands above its end, as it came."""
@@ -79,12 +84,23 @@ class LinesView:
 
     def _events(self, state: RunState, records: Sequence[Record]) -> None:
         for record in records:
-            if _goes_without_saying(record.event, state):
+            if self._is_a_pause(record.event) or _goes_without_saying(record.event, state):
                 continue
             text = redact(describe(record.event, state, record.epoch))
             if isinstance(record.event, RunStarted):
                 text += f"; folder {self._folder.path}"
             self._out.write(f"{self._ink(f'{SELF.ljust(self._pad)} | {clock(record.event.time)} {text}', 'bold')}\n")
+
+    def _is_a_pause(self, event: Event) -> bool:
+        """Whether somebody does no step because he validates or has come to his end; or goes on after that."""
+        if isinstance(event, TaskStalled):
+            known = event.doing in _PAUSES
+            (self._pauses.add if known else self._pauses.discard)(event.task)
+            return known
+        if isinstance(event, TaskAwake) and event.task in self._pauses:
+            self._pauses.discard(event.task)
+            return True
+        return False
 
     def _chunk(self, chunk: Chunk) -> None:
         """Prefixes a whole chunk at once: a flood must not cost a regular expression a line."""

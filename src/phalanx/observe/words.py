@@ -110,6 +110,8 @@ def slow_about(event: SlowEvent, state: RunState) -> str:
             return f"link {_end(event.task, event.peer, state)}–{_end(event.peer, event.task, state)}"  # noqa: RUF001 - as one is written
         case "host" | "host-links" if event.host is not None:
             return f"{'host' if event.cause == 'host' else 'the network of host'} {host_name(state, event.host)}"
+        case "crowd" if event.host is not None:
+            return f"other programs on {host_name(state, event.host)}"
     return f"the {event.cause}"
 
 

@@ -148,6 +148,9 @@ class Measured:
     at: float
     loads: tuple[Load, ...] = ()
     ends: tuple[End, ...] = ()
+    #: Of the machine: as in `sample.LoadSample`.
+    busy: float | None = None
+    cpus: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +27,9 @@ _APART = 1 / 64
 
 #: What a look at the newest samples reads of a file.
 _RECENT = 1 << 18
+
+#: No moment, count or amount is so large; a file may be damaged.
+_LARGEST = 1 << 63
 
 
 def to_line(sample: Sample) -> str:
@@ -71,7 +74,9 @@ class SampleReader(Generic[S]):
         for line in data.split(b"\n"):
             with contextlib.suppress(ValueError, TypeError, RecursionError):  # torn, cut, or of a newer phalanx
                 row = json.loads(line)
-                if row[0] in _names(self._kind):
+                if not isinstance(row, list):
+                    continue
+                if row and row[0] in _names(self._kind):
                     self._names = row
                 else:
                     yield _sample(self._kind, dict(zip(self._names, row, strict=True)))
@@ -114,23 +119,49 @@ def key_of(sample: Sample) -> tuple[Any, ...]:
 
 def _sample(kind: type[S], values: dict[str, Any]) -> S:
     """Raises ValueError or TypeError where it is none."""
-    known = {name: values[name] for name in _names(kind) if name in values}
-    for name, value in known.items():
-        if name in ("task", "source", "target"):
-            known[name] = _task(value)
-        elif isinstance(value, str):
-            known[name] = float(value)
-    float(known["at"])
-    return kind(**known)
-
-
-_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (TaskSample, LinkSample, LoadSample)}
-
-
-def _names(kind: type[Sample]) -> list[str]:
-    return _NAMES[kind]
+    return kind(**{name: read(values[name]) for name, read in _READERS[kind].items() if name in values})
 
 
 @functools.lru_cache(20_000)
 def _task(text: str) -> TaskId:
     return TaskId.parse(text)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is int and abs(value) < _LARGEST:
+        return value
+    message = f"{value!r} is no count"
+    raise ValueError(message)
+
+
+def _finite(value: Any) -> float:
+    if type(value) in (int, float) and abs(value) < _LARGEST:  # nor is NaN
+        return float(value)
+    message = f"{value!r} is no amount"
+    raise ValueError(message)
+
+
+def _number(value: Any) -> float:
+    """Of any size, or none at all: what a loss may be."""
+    if type(value) in (int, float) or value in ("NaN", "Infinity", "-Infinity"):
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    message = f"{value!r} is no number"
+    raise ValueError(message)
+
+
+def _reader(name: str, kind: str) -> Callable[[Any], Any]:
+    if kind == "TaskId":
+        return _task
+    read = _number if name == "loss" else _whole if kind.startswith("int") else _finite
+    return (lambda value: None if value is None else read(value)) if kind.endswith("None") else read
+
+
+_KINDS: tuple[type[Sample], ...] = (TaskSample, LinkSample, LoadSample)
+_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in _KINDS}
+#: How each value is read. Its type stands there as text, as annotations do.
+_READERS = {kind: {one.name: _reader(one.name, str(one.type)) for one in dataclasses.fields(kind)} for kind in _KINDS}
+
+
+def _names(kind: type[Sample]) -> list[str]:
+    return _NAMES[kind]

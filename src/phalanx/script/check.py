@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from phalanx.agent.preflight.imports import Reading, Source, read_script
+from phalanx.agent.preflight.imports import LONGEST, Reading, Source, read_script
 from phalanx.plan.outline import Interpreter
 from phalanx.script.installed import Installed
 from phalanx.script.interpreter import folders_of
-from phalanx.script.module import LONGEST, Module, module_of
+from phalanx.script.module import Module, module_of
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule, judge
 from phalanx.script.rules import (
@@ -26,6 +26,7 @@ from phalanx.script.rules import (
     packages,
     python,
     saving,
+    scope,
     source,
     tensorflow1,
 )
@@ -38,6 +39,7 @@ _OWN = (
     *cluster.RULES,
     *source.RULES,
     *chief.RULES,
+    *scope.RULES,
     *keras3.RULES,
     *functional.RULES,
     *tensorflow1.RULES,
@@ -66,6 +68,15 @@ RULES: tuple[Rule, ...] = (
         consequence="SyntaxError at the start of every task.",
         fix="mend the line, or name the Python that it was written for: --python PATH",
         source="Python",
+    ),
+    Rule(
+        id="script-unread",
+        severity=Severity.INFO,
+        message="The script is too long or nested too deep to be read.",
+        find=lambda _: (),  # as above
+        consequence="Nothing is known about it; it runs as ever.",
+        fix="look it over yourself, or move what is generated into a file of data",
+        source="-",
     ),
     Rule(
         id="ignore-unknown",
@@ -118,35 +129,49 @@ def check(script: Path, around: Around, *, shown: str = "") -> tuple[Finding, ..
     `shown` is the script's name in findings. Of what is no Python, that is told where our own version would run it:
     another may know what ours does not. Raises OSError where the script itself cannot be read.
     """
-    read = read_script(script)
-    main = module_of(read.files[0], path=shown or str(script))
+    read, path = read_script(script), shown or str(script)
+    main = module_of(read.files[0], path=path)
     if main is None:
-        return tuple(_broken(read.files[0], shown or str(script), around))
-    return judged(main, tuple(_beside(read, script, shown)), around)
+        return tuple(_broken(read.files[0], path, around))
+    try:
+        return judged(main, tuple(_beside(read, script, shown)), around)
+    except (RecursionError, MemoryError):  # what Python runs may be deeper than the walk through it can go
+        return (_without_tree("script-unread", "the script was not read: it is nested too deep", path),)
 
 
 def _broken(script: Source, shown: str, around: Around) -> Iterator[Finding]:
+    if len(script.data) > LONGEST:
+        size = f"{len(script.data) / 1e6:.1f} MB"
+        yield _without_tree("script-unread", f"the script was not read: it is {size} long", shown)
+        return
     ours = sys.version_info[:2]
-    if around.interpreter is None or version(around.interpreter.version) != ours or len(script.data) > LONGEST:
+    if around.interpreter is None or version(around.interpreter.version) != ours:
         return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ast.parse(script.data)
     except SyntaxError as error:
-        rule = next(rule for rule in RULES if rule.id == "script-syntax")
-        yield Finding(
-            id=rule.id,
-            severity=rule.severity,
-            message=sentence(f"{error.msg} (Python {ours[0]}.{ours[1]})"),
-            consequence=rule.consequence,
-            fix=rule.fix,
-            source=rule.source,
-            path=shown,
-            place=Place(line=error.lineno or 1, column=error.offset or 1),
-        )
-    except (ValueError, RecursionError, MemoryError, SystemError):
-        return  # no text at all, or too deep for ours
+        where = Place(line=error.lineno or 1, column=error.offset or 1)
+        yield _without_tree("script-syntax", f"{error.msg} (Python {ours[0]}.{ours[1]})", shown, where)
+    except (RecursionError, MemoryError, SystemError):
+        yield _without_tree("script-unread", "the script was not read: it is nested too deep", shown)
+    except ValueError:
+        return  # no text at all
+
+
+def _without_tree(rule_id: str, message: str, shown: str, where: Place | None = None) -> Finding:
+    rule = next(rule for rule in RULES if rule.id == rule_id)
+    return Finding(
+        id=rule.id,
+        severity=rule.severity,
+        message=sentence(message),
+        consequence=rule.consequence,
+        fix=rule.fix,
+        source=rule.source,
+        path=shown,
+        place=where or Place(line=1, column=1),
+    )
 
 
 def judged(main: Module, others: Sequence[Module], around: Around) -> tuple[Finding, ...]:

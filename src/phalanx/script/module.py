@@ -14,9 +14,6 @@ from typing import TypeVar
 
 from phalanx.agent.preflight.imports import Source
 
-#: A longer file is no training script; a reader that takes seconds for it would be no help.
-LONGEST = 1 << 20
-
 #: Spellings of one module: the left one is what the API is called here.
 _SAME = {"tensorflow.compat.v2": "tensorflow", "tensorflow._api.v2": "tensorflow"}
 _IGNORE = re.compile(r"#.*?\bphalanx:\s*ignore\[([^\]]*)\]")
@@ -140,7 +137,7 @@ def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
         text = _decoded(source.data)
     except (SyntaxError, ValueError, LookupError):
         return None
-    if len(text) > LONGEST or source.tree is None:
+    if source.tree is None:
         return None
     return Module(path=path, name=name, text=text, tree=source.tree)
 

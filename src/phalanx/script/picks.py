@@ -81,7 +81,11 @@ class Picks:
 
     def answers(self, test: Test, tasks: Sequence[Task]) -> tuple[bool | None, ...]:
         """What it says in each of them; None where that hangs on something else."""
-        return tuple(self._of(test.module, test.whole, task, 0) for task in tasks)
+        return self.of(test.module, test.whole, tasks)
+
+    def of(self, module: Module, node: ast.expr | Function, tasks: Sequence[Task]) -> tuple[bool | None, ...]:
+        """The same of any expression, or of the result of a function."""
+        return tuple(self._of(module, node, task, 0) for task in tasks)
 
     def _whole(self, module: Module, seed: ast.Compare) -> ast.expr | Function | None:
         """The function whose result it decides, else the largest expression around it; None: it hangs on more."""

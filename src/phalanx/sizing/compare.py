@@ -12,6 +12,16 @@ from phalanx.sizing.model import Model
 from phalanx.sizing.place import Place
 from phalanx.sizing.words import size
 
+#: A load above this part of the cores takes time from what is measured.
+BUSY = 0.5
+#: Reckoned steps/s so far above the measured ones want a word, where the run has used less than this of the cores.
+FAR, IDLE = 1.0, 0.5
+#: What the figures do not say by themselves.
+NOTES = (
+    "by core time: the most steps/s that the cores allow for the core time of a step, did nobody else use them",
+    "off: reckoned, by measured. Callbacks, validation and saving are in what is measured and not in what is reckoned",
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
@@ -35,8 +45,19 @@ class Row:
     steps: Pair
     memory: Pair
     examples: float
-    #: Core seconds that all tasks used for one step.
+    #: Core seconds that all tasks used for one step, and the cores there are.
     work: float = 0.0
+    cores: int = 1
+
+    @property
+    def used(self) -> float:
+        """Which part of the cores' time the run took."""
+        return self.steps.measured * self.work / self.cores
+
+    @property
+    def unshared(self) -> float:
+        """The steps a second that the cores would allow, did nobody else use them; 0: not known."""
+        return self.cores / self.work if self.work else 0.0
 
 
 def beside(
@@ -57,6 +78,7 @@ def beside(
         memory=Pair(reckoned=need.bytes, measured=held),
         examples=steps * together * model.batch_of_one(workers),
         work=work,
+        cores=place.cores,
     )
 
 
@@ -66,6 +88,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
         (
             "workers",
             "steps/s",
+            "by core time",
             "reckoned",
             "off",
             "examples/s",
@@ -79,21 +102,49 @@ def lines(rows: Sequence[Row]) -> list[str]:
     base = rows[0].examples / rows[0].workers if rows else 0.0
     told += [
         (
-            f"{row.workers}" + (f" + {row.ps} ps" if row.ps else ""),
+            _size(row),
             f"{row.steps.measured:.4g}",
+            f"{row.unshared:.4g}" if row.work else "",
             f"{row.steps.reckoned:.4g}",
-            f"{row.steps.off:+.0%}",
+            _off(row.steps),
             f"{row.examples:.4g}",
             f"{row.examples / (row.workers * base):.0%}" if base else "",
             f"{row.work * 1e3:.3g}",
             size(row.memory.measured),
             size(row.memory.reckoned),
-            f"{row.memory.off:+.0%}",
+            _off(row.memory),
         )
         for row in rows
     ]
     wide = [max(len(line[at]) for line in told) for at in range(len(told[0]))]
-    return ["  ".join(cell.rjust(wide[at]) for at, cell in enumerate(line)) for line in told]
+    table = ["  ".join(cell.rjust(wide[at]) for at, cell in enumerate(line)) for line in told]
+    return [*table, *NOTES, *(_waits(row) for row in rows if row.steps.off >= FAR and 0 < row.used < IDLE)]
+
+
+def _size(row: Row) -> str:
+    return f"{row.workers}" + (f" + {row.ps} ps" if row.ps else "")
+
+
+def _off(pair: Pair) -> str:
+    return f"{pair.off:+.0%}" if pair.off < FAR else f"{pair.off + 1:.3g} times"
+
+
+def _waits(row: Row) -> str:
+    """Why the reckoning is far off where the run has hardly used the cores."""
+    waited = "it waited for what is not reckoned: its input, a disk, callbacks, or others on this machine"
+    return f"{_size(row)}: the run used {row.used:.0%} of the cores, so {waited}"
+
+
+def busy(load: float, cores: int) -> str:
+    """What to say of a machine that others use, by its load before anything has started; empty where it is idle."""
+    if load <= BUSY * cores:
+        return ""
+    others = f"this machine is busy (load {load:.1f} on {_many(cores, 'core')}) before anything has started"
+    return f"{others}: steps/s are lower than on an idle one, and `off` is larger; go by core time"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def as_json(row: Row) -> dict[str, Any]:
@@ -105,6 +156,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "steps_per_s_reckoned": row.steps.reckoned,
         "examples_per_s": row.examples,
         "core_s_per_step": row.work,
+        "steps_per_s_by_core_time": row.unshared or None,
         "worker_bytes": row.memory.measured,
         "worker_bytes_reckoned": round(row.memory.reckoned),
     }

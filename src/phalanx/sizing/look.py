@@ -13,13 +13,14 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from phalanx.decide.strayed import strayed
 from phalanx.errors import InputError
 from phalanx.plan.bind import PLACEHOLDERS
+from phalanx.scratch import scratch
 from phalanx.sizing import inside
 from phalanx.sizing.inside.sitecustomize import ANSWER
 from phalanx.sizing.model import Model, Operation, Step, Variable
@@ -43,14 +44,22 @@ class Seen:
     core: Core
 
 
-def look(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], strategy: str, patience: float) -> Seen:
+def look(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    strategy: str,
+    patience: float,
+    flags: Collection[str] = (),
+) -> Seen:
     """Run `argv` (an interpreter, its script, its arguments) until its first training step. Raises LookError.
 
     Nothing is trained and no checkpoint written: saving does nothing there, and callbacks of `fit` are left out.
     `strategy`: "ps" gives it a cluster of a chief, a worker and a ps in its own process; else it gets no TF_CONFIG.
+    `flags`: those of the verb, for the hint where the script refuses one as its own.
     """
-    with tempfile.TemporaryDirectory(prefix="phalanx-advise-") as name:
-        folder = Path(name)
+    with scratch("phalanx-advise-") as folder:
         answer, output = folder / "answer.json", folder / "output"
         env = _environ(folder, environ, answer, strategy)
         with output.open("wb") as file:
@@ -61,7 +70,8 @@ def look(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], strategy
         try:
             told = json.loads(answer.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise LookError(_why(ended, patience, output), hint=FLAGS) from None
+            lines = _said(output)
+            raise LookError(_why(ended, patience, lines), hint=strayed(lines, flags) or FLAGS) from None
     if "wrong" in told:
         raise LookError(f"what the first step holds could not be read: {told['wrong']}", hint=FLAGS)
     return seen(told)
@@ -150,10 +160,13 @@ def _run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], file: Any, p
         process.wait()
 
 
-def _why(ended: int | None, patience: float, output: Path) -> str:
+def _said(output: Path) -> list[str]:
+    return [line for line in output.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+
+
+def _why(ended: int | None, patience: float, lines: Sequence[str]) -> str:
     if ended is None:
         return f"the script did not come to a training step within {patience:g} s"
-    lines = [line for line in output.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     said = f"; its last lines were: {' | '.join(lines[-_TAIL:])}" if lines else ""
     if ended:
         return f"the script failed before a training step (exit {ended}){said}"

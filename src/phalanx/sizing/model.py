@@ -75,7 +75,7 @@ class Model:
     highest: int = 0
     #: None where nobody has looked.
     step: Step | None = None
-    #: Seconds of one step of one worker alone, where a person has said so.
+    #: Seconds that one worker takes for `batch` examples, where a person has timed it: see `timed`.
     seconds: float | None = None
 
     @property
@@ -105,6 +105,11 @@ class Model:
     def touched(self, variable: Variable, workers: int) -> float:
         """Rows of it that one of so many workers touches in one step."""
         return (variable.touched or 0) * (self.batch_of_one(workers) / self.batch if self.batch else 1.0)
+
+    def timed(self, seconds: float, workers: int) -> Model:
+        """The same, where one of so many workers was timed by itself at its part of the batch."""
+        part = self.batch_of_one(workers) / self.batch if self.batch else 1.0
+        return dataclasses.replace(self, seconds=seconds / part)
 
     def of_batch(self, batch: int) -> Model:
         """The same, with another batch: a step touches as many rows for each example."""

@@ -13,6 +13,8 @@ from phalanx.sizing.place import Place
 LEAST_PART = 256 << 10
 #: A server may carry so many times its fair share before parting is advised (R71).
 UNEVEN = 1.25
+#: More are not reckoned with: where a host has a few bytes for variables, billions would be wanted.
+_MOST = 10**5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +40,7 @@ def fitting(model: Model, place: Place, *, at_least: int = 1) -> Servers:
     """`at_least`: as many as the traffic wants. A host's memory is that of one server."""
     whole = model.bytes + model.slots
     room = memory.usable(place) - memory.server(model, 1).process
-    wanted = math.ceil(whole / room) if room > 0 else 1
+    wanted = min(math.ceil(whole / room), _MOST) if room > 0 else 1
     return parted(model, max(wanted, at_least, 1))
 
 

@@ -52,9 +52,9 @@ def advise(model: Model, place: Place, workers: int, *, ps: int | None = None) -
     single = speed.alone(model, place)
     options = (_mirrored(model, place, workers, single), _served(model, place, workers, ps, single))
     chosen, reasons = _choice(model, place, *options)
-    return Advice(
-        strategy=chosen, reasons=(*reasons, *_remarks(model, options, chosen)), options=options, single=single
-    )
+    held = not place.memory or memory.mirrored(model, 1).bytes <= memory.usable(place)
+    remarks = _remarks(model, options, chosen, held=held)
+    return Advice(strategy=chosen, reasons=(*reasons, *remarks), options=options, single=single)
 
 
 def _mirrored(model: Model, place: Place, workers: int, single: Speed) -> Option:
@@ -119,7 +119,7 @@ def _choice(
     if times < 1:
         share = mirrored.speed.exchange * mirrored.speed.steps
         why = (
-            f"one worker is faster: {mirrored.workers} do {times:.2f} times its work, as the exchange takes {share:.0%}"
+            f"one worker is faster: {mirrored.workers} do {times:.2g} times its work, as the exchange takes {share:.0%}"
         )
         return "none", (f"{why} of a step", "a larger batch, a faster network, or hosts of their own would change that")
     dense = model.dense / model.bytes if model.bytes else 1.0
@@ -144,12 +144,13 @@ def _too_large(model: Model, place: Place, option: Option) -> str:
     return f"does not fit one worker: {what}; with slots and gradients {option.worker.bytes / GB:.1f} GB, {have}"
 
 
-def _remarks(model: Model, options: tuple[Option, ...], chosen: str) -> list[str]:
+def _remarks(model: Model, options: tuple[Option, ...], chosen: str, *, held: bool) -> list[str]:
+    """`held`: whether one worker can hold the model, so that there is one to compare with."""
     said = []
     for one in options:
         if one.strategy != chosen:
             continue
-        if one.efficiency < POOR and one.workers > 1:
+        if held and one.efficiency < POOR and one.workers > 1:
             times = one.efficiency * one.workers
             said.append(f"{one.workers} workers do {times:.2f} times the work of one: a larger batch, or fewer workers")
         if one.servers is not None and one.servers.least_part is not None:

@@ -10,7 +10,7 @@ from phalanx.sizing.verdict import Advice, Option
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _NAMES = {"mwms": "MultiWorkerMirroredStrategy", "ps": "ParameterServerStrategy"}
-_ANSWERS = {"none": "no strategy", "neither": "neither fits", **_NAMES}
+_ANSWERS = {"none": "train with one worker", "neither": "neither fits", **_NAMES}
 
 
 def size(number: float) -> str:
@@ -25,7 +25,7 @@ def size(number: float) -> str:
 def lines(advice: Advice, model: Model, place: Place) -> list[str]:
     """What there is, both ways, and the answer with its reasons."""
     told = [_model(model), _place(place), ""]
-    told += _table(advice)
+    told += [*_table(advice), *_compared(advice, model)]
     told += ["", f"advice: {_ANSWERS[advice.strategy]}", *(f"  - {reason}" for reason in advice.reasons)]
     return told
 
@@ -105,6 +105,16 @@ def _table(advice: Advice) -> list[str]:
     ]
     wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return ["  ".join(cell.ljust(wide[at]) for at, cell in enumerate(row)).rstrip() for row in rows]
+
+
+def _compared(advice: Advice, model: Model) -> list[str]:
+    """What to compare: a step of a worker by itself is no step of all together."""
+    workers = advice.options[0].workers
+    if workers == 1:
+        return []
+    each = model.batch_of_one(workers)
+    together = f"a step of mwms is of all workers together ({each * workers:.0f} examples)"
+    return [f"compare examples/s: {together}, one of ps of one worker by itself ({each:.0f})"]
 
 
 def _many(number: int, what: str) -> str:

@@ -160,7 +160,7 @@ complete -c phalanx -n '__fish_seen_subcommand_from advise' -l tables -x -d 'An 
 complete -c phalanx -n '__fish_seen_subcommand_from advise' -l ids -x -d 'Rows that one example takes from each table (1)'
 complete -c phalanx -n '__fish_seen_subcommand_from advise' -l optimizer -x -d 'sgd, momentum, adagrad, rmsprop, adam and their like (adam)'
 complete -c phalanx -n '__fish_seen_subcommand_from advise' -l batch -x -d 'Examples of one step of all workers together (the script\'s; else 32)'
-complete -c phalanx -n '__fish_seen_subcommand_from advise' -l step -x -d 'What one step of one worker takes: 120ms (reckoned)'
+complete -c phalanx -n '__fish_seen_subcommand_from advise' -l step -x -d 'What one step takes on one worker by itself, at its part of the batch (--batch / --workers): 120ms (reckoned)'
 complete -c phalanx -n '__fish_seen_subcommand_from advise' -l python -r -F -d 'The interpreter for the script (found: see `phalanx plan`)'
 complete -c phalanx -n '__fish_seen_subcommand_from advise' -l patience -x -d 'The script has so long to come to its first step (2m)'
 complete -c phalanx -n '__fish_seen_subcommand_from advise' -l json -d 'Print it all as JSON'

@@ -215,7 +215,7 @@ _phalanx() {
             '--ids=[Rows that one example takes from each table (1)]:value: ' \
             '--optimizer=[sgd, momentum, adagrad, rmsprop, adam and their like (adam)]:value: ' \
             '--batch=[Examples of one step of all workers together (the script'\''s; else 32)]:value: ' \
-            '--step=[What one step of one worker takes\: 120ms (reckoned)]:value: ' \
+            '--step=[What one step takes on one worker by itself, at its part of the batch (--batch / --workers)\: 120ms (reckoned)]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--patience=[The script has so long to come to its first step (2m)]:value: ' \
             '--json[Print it all as JSON]' \

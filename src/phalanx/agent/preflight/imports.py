@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import errno
 import functools
 import hashlib
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: Files of the script's own folder that are followed, and the largest of them: a repository is no script.
-_FILES, _BYTES = 200, 1 << 20
+#: Files of the script's own folder that are followed: a repository is no script.
+_FILES = 200
+#: Bytes of a file that is parsed. A longer one is no training script, and takes seconds and a gigabyte.
+LONGEST = 1 << 20
 
 #: Names in the source after which an import may mean anything.
 _MOVES = ("sys.path", "sys.meta_path", "addsitedir", "path_hooks")
@@ -27,8 +30,8 @@ class Source:
 
     @functools.cached_property
     def tree(self) -> ast.Module | None:
-        """As of `parsed`."""
-        return parsed(self.data)
+        """As of `parsed`; None too for what is too long."""
+        return parsed(self.data) if len(self.data) <= LONGEST else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +60,8 @@ class _Import:
 
 def read_script(script: Path) -> Reading:
     """Follow the script and the modules beside it. Raises OSError where the script itself cannot be read."""
+    if script.exists() and not (script.is_file() or script.is_dir()):
+        raise OSError(errno.EINVAL, "it is no regular file")  # a pipe would wait for a writer, and be empty afterwards
     source = Source(script, script.read_bytes())
     reading = _follow(source, script.name, script.resolve().parent)
     return dataclasses.replace(reading, files=(source, *reading.files))
@@ -92,7 +97,11 @@ def _follow(source: Source, name: str, folder: Path | None) -> Reading:
         if tree is None:
             continue
         certain = certain and not any(word in file.data.decode(errors="replace") for word in _MOVES)
-        for found in _imports(tree.body, sure=certain, main=not seen):
+        try:
+            wanted = list(_imports(tree.body, sure=certain, main=not seen))
+        except RecursionError:
+            continue  # nested too deep for us: as what is not parsed
+        for found in wanted:
             own = _own(found.module, folder)
             for path in own:
                 if path in seen:
@@ -117,7 +126,7 @@ def _follow(source: Source, name: str, folder: Path | None) -> Reading:
 
 def _read(path: Path) -> Source | None:
     try:
-        return Source(path, path.read_bytes()) if path.stat().st_size <= _BYTES else None
+        return Source(path, path.read_bytes()) if path.stat().st_size <= LONGEST else None
     except OSError:
         return None
 

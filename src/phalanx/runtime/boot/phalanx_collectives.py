@@ -2,11 +2,13 @@
 
 Two timestamps are put around each collective while a tf.function is traced, and the graph itself adds up what lies
 between them, in one variable on the CPU. The tensors pass unchanged. Nothing is measured where that cannot be: in what
-XLA compiles (it knows no timestamps), under op determinism (TensorFlow refuses them there), where there are GPUs (their
+XLA compiles (it knows no timestamps), under op determinism (TensorFlow refuses them there, also in graphs traced before
+it is enabled: a program that speaks of it anywhere is not measured), where there are GPUs (their
 work is ordered by streams and not by what the graph waits for), and in a TensorFlow whose random numbers depend on how
 many operations a graph has.
 """
 
+import os
 import sys
 
 TYPE_CHECKING = False  # as in phalanx_standby
@@ -21,6 +23,9 @@ _COLLECTIVE = 15
 #: The attribute of a graph that holds the moment when its last collective has ended. It goes with the graph.
 _LAST = "_phalanx_collective_ended"
 
+#: What a program that enables op determinism has to say, and bytes of a file that are searched for it.
+_WORD, _MOST = b"enable_op_determinism", 1 << 20
+
 #: The collectives of `collective_ops` that are measured.
 NAMES = ("all_reduce_v2", "all_gather_v2", "all_to_all_v2")
 
@@ -33,13 +38,16 @@ class Collectives:
         self._line = line
         self._sum: "Any" = None  # a variable: seconds of those in graphs
         self._eager = 0  # nanoseconds of those outside any graph
+        self._deterministic: "bool | None" = None  # whether the program speaks of op determinism; None: not looked
 
     def begin(self, tensor: "Any") -> "tuple[Any, Any]":
         """A collective is about to take `tensor`: a mark for `end`, and what it is to take instead."""
         try:
             if _part("eager.context").executing_eagerly():
                 return self._line.now(), tensor
-            if not _measurable(_part("framework.ops").get_default_graph()):
+            if self._deterministic is None:
+                self._deterministic = _speaks_of_determinism()
+            if self._deterministic or not _measurable(_part("framework.ops").get_default_graph()):
                 return None, tensor
             return self._before(tensor)
         except Exception:  # noqa: BLE001 - another version: not measured, and never the program's trouble
@@ -107,3 +115,24 @@ def _measurable(graph: "Any") -> bool:
         and not _part("eager.context").num_gpus()
         and not _part("framework.config").is_op_determinism_enabled()
     )
+
+
+def _speaks_of_determinism() -> bool:
+    """Whether the script, or a module beside it that is loaded, names the function that enables it."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None:
+        return False
+    beside = os.path.join(os.path.dirname(os.path.abspath(script)), "")
+    files = {os.path.abspath(script)}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.startswith(beside) and "-packages" + os.sep not in path:
+            files.add(path)
+    return any(_WORD in _text(path) for path in files)
+
+
+def _text(path: str) -> bytes:
+    if not os.path.isfile(path):  # in an archive
+        return b""
+    with open(path, "rb") as file:
+        return file.read(_MOST)

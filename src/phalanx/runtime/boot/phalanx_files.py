@@ -3,8 +3,9 @@
 tf_keras lets only the chief write where the user said. Keras 3 has every worker open the same file (facts §1, R87:
 HDF5 refuses the second with BlockingIOError), and remove the same folder of backups at the end.
 
-* A model or weights are written beside their place and renamed. All workers hold equal values, so whoever comes last
-  changes nothing; nobody reads half a file, and a kill in the midst of saving leaves the one before.
+* A model or weights are written in a hidden folder beside their place and renamed. All workers hold equal values, so
+  whoever comes last changes nothing; nobody reads half a file, and a kill in the midst of saving leaves the one before,
+  and the folder, which the task's next save there removes. What has several names (hard links) is written over.
 * The backups of BackupAndRestore and the lines of CSVLogger: who leads (the chief, else worker 0) keeps the user's path
   and tells it; another worker whose path is the same one writes into its task's folder. All restore what the leader
   restores, so that a kill between two saves leaves nobody an epoch ahead.
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ENDS = (".weights.h5", ".keras", ".h5", ".hdf5")
+#: What hidden folders begin with, how much of the run's name they bear, and seconds after which another run's is left.
+_HIDDEN, _RUN, _OLD = ".phalanx-", 100, 86_400.0
+
 _BACKUP, _LINES = "BackupAndRestore", "CSVLogger"
 
 #: Where a backup keeps its parts: the attributes of the callback that hold paths below its folder.
@@ -39,6 +43,9 @@ class Files:
         self._fits = 0
         #: A callback's id → itself, and the path the user gave it.
         self._given: "dict[int, tuple[Any, str]]" = {}
+        #: The hidden folders that are being saved into, and the folders that were looked through for old ones.
+        self._busy: "set[str]" = set()
+        self._swept: "set[str]" = set()
 
     def _concerned(self, strategy: "Any") -> bool:
         return strategy is not None and self._keras3.together(strategy) and self._keras3.wanted()
@@ -60,10 +67,10 @@ class Files:
             path, beside = place
             try:
                 result = original(model, beside, overwrite, *args, **kwargs)
-                os.replace(beside, path)
+                _put(beside, path)
             finally:
-                if os.path.lexists(beside):
-                    os.unlink(beside)
+                files._busy.discard(os.path.dirname(beside))
+                _remove(os.path.dirname(beside))
             return result
 
         self._disguise(save, original)
@@ -84,15 +91,37 @@ class Files:
             parts = args or kwargs.get("max_shard_size") is not None or kwargs.get("zipped") is False
             if "://" in os.fspath(filepath) or end is None or parts:
                 return None
-            folder, name = os.path.split(path)
-            if os.path.isdir(path) or not os.access(folder, os.W_OK) or (not overwrite and os.path.lexists(path)):
+            folder = os.path.dirname(path)
+            there = os.path.lexists(path)
+            if there and not (overwrite and os.path.isfile(path) and os.access(path, os.W_OK)):
                 return None
             if not self._concerned(getattr(model, "_distribute_strategy", None)):
                 return None
-            task = os.environ.get("PHALANX_TASK", "").replace(":", "_")
-            return path, os.path.join(folder, f".{name[: -len(end)]}.{task}{end}")
+            return path, os.path.join(self._beside(folder), f"whole{end}")
         except Exception:  # noqa: BLE001 - as Keras would, and never the program's trouble
             return None
+
+    def _beside(self, folder: str) -> str:
+        """A new hidden folder in it, which no pattern for models finds. What a kill has left of this task goes."""
+        task = os.environ.get("PHALANX_TASK", "").replace(":", "_")
+        mine = f"{_HIDDEN}{os.environ.get('PHALANX_RUN', '')[-_RUN:]}.{task}."
+        if folder not in self._swept:
+            self._swept.add(folder)
+            for name in os.listdir(folder):
+                path = os.path.join(folder, name)
+                old = name.startswith(_HIDDEN) and name.split(".")[-2] == task and _age(path) > _OLD
+                if path not in self._busy and (name.startswith(mine) or old):
+                    _remove(path)
+        number = 0
+        while True:
+            beside = os.path.join(folder, f"{mine}{number}")
+            try:
+                os.mkdir(beside)
+            except FileExistsError:  # of another thread
+                number += 1
+                continue
+            self._busy.add(beside)
+            return beside
 
     # A path of its own ---------------------------------------------------------------------------------------------
 
@@ -172,6 +201,48 @@ class Files:
             restored = f"; all restore the backup of {first}" if _BACKUP in names else ""
             self._notes.say(strategy, f"{message} own task's folder{restored}")
         return said
+
+
+def _put(beside: str, path: str) -> None:
+    """Let what lies at `beside` be what lies at `path`, with the mode and the other names that this has."""
+    try:
+        facts = os.stat(path)
+    except FileNotFoundError:
+        os.replace(beside, path)
+        return
+    if facts.st_nlink == 1:
+        try:  # noqa: SIM105 - contextlib may not be loaded
+            os.chmod(beside, facts.st_mode & 0o7777)
+        except OSError:  # a disk without modes
+            pass
+        os.replace(beside, path)
+        return
+    with open(beside, "rb") as source, open(path, "r+b") as target:
+        try:  # noqa: SIM105 - as above
+            os.lockf(target.fileno(), os.F_LOCK, 0)  # one worker after the other
+        except OSError:  # a disk without locks
+            pass
+        while block := source.read(1 << 20):
+            target.write(block)
+        target.truncate()
+
+
+def _remove(folder: str) -> None:
+    """A hidden folder with what is in it, as far as that can be."""
+    try:
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
+    except OSError:
+        return
+
+
+def _age(path: str) -> float:
+    """Seconds since it was written to; none where it is gone."""
+    try:
+        return sys.modules["time"].time() - os.lstat(path).st_mtime  # type: ignore[no-any-return]
+    except OSError:
+        return 0.0
 
 
 _ATTRIBUTE = {_BACKUP: "backup_dir", _LINES: "filename"}

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 # Places of the words, as in phalanx_life.
 _EPOCH, _EPOCHS, _PER_EPOCH, _IN_EPOCH, _LOSSES, _LOSS = range(9, 15)
 
+#: What a step of Keras 3 returns: to open it costs an operation, and its `fit` tells the loss at the end of an epoch.
+_OPTIONAL = "_OptionalImpl"
+
 
 class Fit:
     """What a program's `fit` tells of itself. Nothing in it raises."""
@@ -21,6 +24,7 @@ class Fit:
         """`line`: where it is written."""
         self._line = line
         self._held: "Any" = None  # a loss on an accelerator, which may still be on its way
+        self._newest: "Any" = None  # a loss that nobody has looked at yet
         self._over = -1  # steps in the last epoch of a `fit` that is through; below 0: none is
 
     def begins(self, callbacks: "Any") -> None:
@@ -54,6 +58,7 @@ class Fit:
             if not words[_PER_EPOCH]:  # a data set that does not know its size: now it is counted
                 words[_PER_EPOCH] = words[_IN_EPOCH]
             loss = logs.get("loss") if logs else None
+            self._newest = None
             if loss is not None:
                 self._write(float(loss))
         except Exception:  # noqa: BLE001 - as above
@@ -69,12 +74,28 @@ class Fit:
             if 0 <= self._over < self._line.words[_IN_EPOCH]:
                 self._over = -1
                 self._set(_EPOCH, 0)
-            held, self._held = self._held, None
+            held, self._held, self._newest = self._held, None, None
             loss = _scalar(result)
             if loss is not None and "CPU" not in loss.backing_device:
                 self._held, loss = loss, held  # by the next look it has long been there
             if loss is not None:
                 self._write(float(loss))
+        except Exception:  # noqa: BLE001 - as above
+            return
+
+    def keep(self, result: "Any") -> None:
+        """What a step has returned that is not looked at. A loss alone is kept: nothing else lives longer for it."""
+        try:
+            self._newest = _scalar(result) if type(result).__name__ != _OPTIONAL else None
+        except Exception:  # noqa: BLE001 - as above
+            return
+
+    def at_end(self) -> None:
+        """The program is through: the newest loss is read, where that waits for no device."""
+        try:
+            newest, self._newest = self._newest, None
+            if newest is not None and "CPU" in newest.backing_device:
+                self._write(float(newest))
         except Exception:  # noqa: BLE001 - as above
             return
 
@@ -88,7 +109,7 @@ class Fit:
 
 def _scalar(result: "Any") -> "Any":
     """The loss in what a training step returns: a single number, or the one of that name. None where there is none."""
-    if type(result).__name__ == "_OptionalImpl":  # of Keras 3
+    if type(result).__name__ == _OPTIONAL:
         result = result.get_value() if bool(result.has_value()) else None
     if type(result) is dict:
         result = result.get("loss")

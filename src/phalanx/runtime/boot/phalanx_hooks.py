@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from phalanx.runtime.boot.phalanx_apart import Apart
     from phalanx.runtime.boot.phalanx_collectives import Collectives
     from phalanx.runtime.boot.phalanx_fit import Fit
     from phalanx.runtime.boot.phalanx_life import Line
@@ -33,11 +34,14 @@ def ride(line: "Line", parts: "dict[str, Any]") -> None:
     steps = parts["phalanx_steps"].Steps(line)
     stop = parts["phalanx_stop"].Stop(line, steps, absolute)
     fit = parts["phalanx_fit"].Fit(line)
+    notes = parts["phalanx_keras3"].Notes(line)
+    apart = parts["phalanx_apart"].Apart(notes)
     collectives = parts["phalanx_collectives"].Collectives(line)
     steps.on_first = stop.arm
-    steps.looks = [fit.look, collectives.look]
+    steps.looks, steps.keep = [fit.look, collectives.look], fit.keep
 
     def on_end() -> None:
+        fit.at_end()
         parts["phalanx_error"].tell(line, parts["phalanx_life"].quoted)
         line.finish()
         stop.finish()
@@ -57,21 +61,20 @@ def ride(line: "Line", parts: "dict[str, Any]") -> None:
         "keras.src.models.model": lambda module: _models(module, deeds),
         "tf_keras.src.engine.training": lambda module: _models(module, deeds),
         "keras.src.callbacks.backup_and_restore": lambda module: _backups(module, deeds),
-        "keras.src.callbacks.callback_list": lambda module: _epochs(module.CallbackList, fit),
-        "tf_keras.src.callbacks": lambda module: _epochs(module.CallbackList, fit),
+        "keras.src.callbacks.callback_list": lambda module: _epochs(module.CallbackList, fit, apart),
+        "tf_keras.src.callbacks": lambda module: _epochs(module.CallbackList, fit, apart),
         "tensorflow.python.ops.collective_ops": lambda module: _collectives(
             module, collectives, parts["phalanx_collectives"].NAMES
         ),
     }
-    for name, mend in _mends(line, parts).items():
+    for name, mend in _mends(notes, parts).items():
         hooks[name] = _both(hooks[name], mend) if name in hooks else mend
     install(hooks)
 
 
-def _mends(line: "Line", parts: "dict[str, Any]") -> "dict[str, Callable[[Any], None]]":
+def _mends(notes: "Any", parts: "dict[str, Any]") -> "dict[str, Callable[[Any], None]]":
     """What is made to work in Keras 3, by the module it is done to."""
     keras3 = parts["phalanx_keras3"]
-    notes = keras3.Notes(line)
     files = parts["phalanx_files"].Files(notes, keras3, disguise)
     return {
         "keras.src.backend.tensorflow.trainer": keras3.Mend(notes, disguise).take,
@@ -305,8 +308,9 @@ def _backups(module: "Any", deeds: "Deeds") -> None:
 # How far, how good, and what it waits for --------------------------------------------------------------------------
 
 
-def _epochs(owner: "Any", fit: "Fit") -> None:
+def _epochs(owner: "Any", fit: "Fit", apart: "Apart") -> None:
     """Hear `owner`, a list of callbacks, where a training and its epochs begin and end."""
+    _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: apart.begins(self), None)
     _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: fit.begins(self), None)
     _heard(owner, "on_train_end", None, lambda *_args, **_kwargs: fit.ends())
     _heard(owner, "on_epoch_begin", lambda _self, epoch, *_args, **_kwargs: fit.epoch_begins(epoch), None)

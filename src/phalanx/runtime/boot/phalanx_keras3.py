@@ -51,7 +51,11 @@ class Notes:
 
     def say(self, strategy: "Any", message: str) -> None:
         """Once for each message."""
-        if message not in self._said and leads(strategy) and os.environ.get("PHALANX_GENERATION", "1") == "1":
+        self.tell(message, leads=leads(strategy))
+
+    def tell(self, message: str, *, leads: bool) -> None:
+        """The same, where no strategy says who leads."""
+        if message not in self._said and leads and os.environ.get("PHALANX_GENERATION", "1") == "1":
             self._line.say("note", message=message)
         self._said.add(message)
 

@@ -45,6 +45,8 @@ class Steps:
         self.on_first: "Callable[[], None] | None" = None
         #: Called with what a step has returned: after the first one, and then after one in a while.
         self.looks: "list[Callable[[Any], None]]" = []
+        #: Called with what every other step has returned: to keep it, for the end of the program.
+        self.keep: "Callable[[Any], None] | None" = None
         self._look_at = 0
         self._counts: "dict[int, int]" = {}
         self._training: "dict[int, Any]" = {}
@@ -99,6 +101,8 @@ class Steps:
             self._look_at = now + _LOOK
             for look in self.looks:
                 look(result)
+        elif self.keep is not None:
+            self.keep(result)
         if not self._first_said:
             self._first_said = True
             self.line.say("first-step")

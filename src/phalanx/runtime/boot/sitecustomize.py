@@ -10,6 +10,7 @@ import sys
 
 #: What rides along beside this file.
 _PARTS = (
+    "phalanx_apart",
     "phalanx_collectives",
     "phalanx_error",
     "phalanx_files",

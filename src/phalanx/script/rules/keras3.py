@@ -9,6 +9,7 @@ from phalanx.script.endings import Endings
 from phalanx.script.module import Module, argument
 from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
+from phalanx.script.rules.scope import outside
 from phalanx.script.rules.tensorflow1 import names, once
 from phalanx.tfconfig.finding import Severity
 
@@ -185,8 +186,9 @@ def _mwms_fit(program: Program) -> Iterator[Hit]:
         return
     if not _FIT_FAILS[0] <= program.keras[:2] <= _FIT_FAILS[1] or program.words & {"_maybe_symbolic_build"}:
         return
+    apart = {it.fit for it in outside(program)}
     for module, call, generation in program.fits:
-        if generation != _THREE or not program.happens(call):
+        if generation != _THREE or not program.happens(call) or call in apart:
             continue
         if program.mends is None:
             yield Hit(module, call, severity=Severity.INFO, consequence=_BY_HAND, fix=f"phalanx run mends it; {_ELSE}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from phalanx.script.module import Module, argument
-from phalanx.script.program import MODELS, Keras, Program
+from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
 
@@ -20,6 +21,11 @@ _SAVERS = ("models.save_model", "saving.save_model")
 #: Those that a mended Keras 3 has put in place at once.
 _WHOLE = ("save", "save_weights")
 _METHODS = ("save", "export", "save_weights", "write")
+
+_OVERWRITE = "files overwrite each other: missing temporary files, BlockingIOError, or half a checkpoint."
+_BY_HAND = f"Started by hand, {_OVERWRITE}"
+_EACH = "all save (it is a collective), each to its own folder ($PHALANX_TASK_DIR is one), and the chief's is kept"
+_RUN_MENDS = f"phalanx run mends it; elsewhere {_EACH}"
 
 #: New at each start.
 _NEW = (
@@ -35,15 +41,37 @@ _OWN = ("os.getpid", "socket.gethostname", "platform.node", "os.uname")
 _DEEP = 8
 
 
+class _Write(NamedTuple):
+    """A call that writes: what, and to which path. `mended`: by the runtime, unless that or its mending is off."""
+
+    module: Module
+    call: ast.Call
+    given: ast.expr | None
+    what: str
+    mended: bool = False
+
+
 def _shared(program: Program) -> Iterator[Hit]:
     if program.strategy != "mwms" or program.alone:
         return
     if not any(not step.guards for step in program.strategies):
         return
-    for module, call, given, what in _writes(program):
+    for module, call, given, what, mended in _writes(program):
         path = program.value(module, given)
-        if isinstance(path, str) and path and _everywhere(program, call):
-            yield Hit(module, call, f'every task writes {what} to "{path}"', severity=Severity.WARNING)
+        if (mended and program.mends) or not (isinstance(path, str) and path and _everywhere(program, call)):
+            continue
+        said = f'every task writes {what} to "{path}"'
+        if mended and program.mends is None:
+            yield Hit(
+                module,
+                call,
+                said,
+                severity=Severity.INFO,
+                consequence=_BY_HAND,
+                fix=f"phalanx run mends it; elsewhere {_EACH}",
+            )
+        else:
+            yield Hit(module, call, said, severity=Severity.WARNING)
 
 
 def _everywhere(program: Program, call: ast.Call) -> bool:
@@ -51,25 +79,26 @@ def _everywhere(program: Program, call: ast.Call) -> bool:
     return any(step.node is call and all(guard.arm == "loop" for guard in step.guards) for step in program.steps)
 
 
-def _writes(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None, str]]:
+def _writes(program: Program) -> Iterator[_Write]:
     """What is written by every task: of tf_keras's callbacks only the chief's files are real.
 
-    Where Keras 3 is mended, what it saves is whole or has a path of its own.
+    What Keras 3 saves is mended (runtime/boot/phalanx_files): whole, or under a path of its own.
     """
-    for call in program.calls:
-        keras = program.keras_name(call.name)
-        if call.name == _MANAGER:
-            yield call.module, call.node, argument(call.node, 1, "directory"), "checkpoints"
-        elif call.name == "tensorflow.saved_model.save":
-            yield call.module, call.node, argument(call.node, 1, "export_dir"), "its model"
-        elif keras is not None and keras.name in _SAVERS and not _mended(program, keras):
-            yield call.module, call.node, argument(call.node, 1, "filepath"), "its model"
-        elif keras is not None and keras.generation >= _THREE and keras.name in _WRITERS and not program.mends:
-            yield call.module, call.node, _first(call.node), "checkpoints"
+    for module, call, name in program.calls:
+        keras = program.keras_name(name)
+        three = keras is not None and keras.generation >= _THREE
+        if name == _MANAGER:
+            yield _Write(module, call, argument(call, 1, "directory"), "checkpoints")
+        elif name == "tensorflow.saved_model.save":
+            yield _Write(module, call, argument(call, 1, "export_dir"), "its model")
+        elif keras is not None and keras.name in _SAVERS:
+            yield _Write(module, call, argument(call, 1, "filepath"), "its model", three)
+        elif keras is not None and three and keras.name in _WRITERS:
+            yield _Write(module, call, _first(call), "checkpoints", three)
     yield from _saved(program)
 
 
-def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None, str]]:
+def _saved(program: Program) -> Iterator[_Write]:
     """By a method of the model or of tf.train.Checkpoint."""
     for module in program.modules:
         for node in module.nodes:
@@ -77,16 +106,11 @@ def _saved(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr | None
                 case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in _METHODS:
                     made = program.maker(module, holder) or ""
                     if made == _CHECKPOINT and attr in ("save", "write"):
-                        yield module, node, argument(node, 0, "file_prefix"), "checkpoints"
+                        yield _Write(module, node, argument(node, 0, "file_prefix"), "checkpoints")
                     keras = program.keras_name(made)
-                    mended = keras is not None and attr in _WHOLE and _mended(program, keras)
-                    if keras is not None and keras.name in MODELS and not mended:
-                        yield module, node, _first(node), "its model"
-
-
-def _mended(program: Program, keras: Keras) -> bool:
-    """Whether the runtime has it written whole, by each task in turn (runtime/boot/phalanx_files)."""
-    return bool(program.mends) and keras.generation >= _THREE
+                    if keras is not None and keras.name in MODELS:
+                        mended = attr in _WHOLE and keras.generation >= _THREE
+                        yield _Write(module, node, _first(node), "its model", mended)
 
 
 def _first(call: ast.Call) -> ast.expr | None:
@@ -136,8 +160,8 @@ RULES = (
         severity=Severity.WARNING,
         message="Every task writes to the same path.",
         find=_shared,
-        consequence="Files overwrite each other: missing temporary files, BlockingIOError, or half a checkpoint.",
-        fix="all save (it is a collective), each to its own folder ($PHALANX_TASK_DIR is one), and the chief's is kept",
+        consequence=f"{_OVERWRITE[0].upper()}{_OVERWRITE[1:]}",
+        fix=_EACH,
         source="R87; facts §1",
     ),
     Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phalanx.names import KNOWN_TYPES
+from phalanx.names import KNOWN_TYPES, an
 from phalanx.tfconfig.finding import Severity
 from phalanx.tfconfig.rule import Case, Hit, Rule
 from phalanx.tfconfig.rules.keys import mistyped, mistyped_in_task
@@ -67,7 +67,7 @@ def _not_in_cluster(case: Case) -> Iterator[Hit]:
     kind, cluster = case.type, case.cluster
     if kind not in KNOWN_TYPES or kind == "evaluator" or cluster is None or kind in cluster.jobs:
         return
-    message = f"this is a {kind}, and the cluster has none"
+    message = f"this is {an(kind)}, and the cluster has none"
     if kind == "chief" and cluster.chief is not None:
         message += f"; where no chief is listed {cluster.chief} is the chief"
         fix = 'write {"type": "worker", "index": 0} there, or list the chief on all nodes alike'
