@@ -240,7 +240,7 @@ def _remove(folder: str) -> None:
 def _age(path: str) -> float:
     """Seconds since it was written to; none where it is gone."""
     try:
-        return sys.modules["time"].time() - os.lstat(path).st_mtime  # type: ignore[no-any-return]
+        return sys.modules["time"].time() - os.lstat(path).st_mtime  # type: ignore[no-any-return]  # of time, which is loaded by now
     except OSError:
         return 0.0
 
