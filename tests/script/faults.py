@@ -8,6 +8,7 @@ from script.scripts import IN_SCOPE, MODEL, MWMS, PS, RESOLVER, SERVER, TF
 TWO = Roles(worker=2)
 FIT = MODEL + "model.fit(data, epochs=2)\n"
 FIT_IN_SCOPE = IN_SCOPE + "model.fit(data, epochs=2)\n"
+COMPILED = IN_SCOPE + "model.compile(%s)\nmodel.fit(data, epochs=2)\n"
 LEGACY = {"environ": {"TF_USE_LEGACY_KERAS": "1"}}
 ONE_FILE = "data = tf.data.TFRecordDataset('a.tfrecord')\ndata = data.batch(8)\n"
 SET = "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['a:1', 'b:1']}, 'task': %s})\n"
@@ -214,6 +215,8 @@ FAULTY = [
         {},
     ),
     ("keras3-mwms-fit", "error", 6, MWMS + FIT_IN_SCOPE, {"roles": TWO}),
+    ("keras3-mwms-compile", "error", 6, MWMS + COMPILED % "steps_per_execution=2", {"roles": TWO, "mends": True}),
+    ("keras3-mwms-compile", "error", 6, MWMS + COMPILED % "'sgd', jit_compile=True", {"roles": TWO, "mends": True}),
     ("fewer-files-than-workers", "error", 4, MWMS + ONE_FILE + FIT, LEGACY),
     (
         "fewer-files-than-workers",

@@ -8,6 +8,7 @@ from phalanx.script.check import RULES
 from phalanx.script.program import Roles
 from script.faults import (
     CHIEF,
+    COMPILED,
     FAULTY,
     FIT,
     FIT_IN_SCOPE,
@@ -203,6 +204,19 @@ def test_every_rule_says_what_follows_what_to_do_and_where_it_is_known_from():
         assert rule.consequence, rule.id
         assert rule.fix, rule.id
         assert rule.source, rule.id
+
+
+@pytest.mark.parametrize(
+    ("words", "around"),
+    [
+        ("steps_per_execution=2", {"roles": Roles(worker=1)}),
+        ("steps_per_execution=1, jit_compile=False", {"roles": TWO, "mends": True}),
+        ("jit_compile='auto'", {"roles": TWO, "mends": True}),
+        ("steps_per_execution=2", {"roles": TWO, **LEGACY}),
+    ],
+)
+def test_a_compile_that_several_workers_can_train_is_no_fault(words, around):
+    assert "keras3-mwms-compile" not in [rule for rule, *_ in told(MWMS + COMPILED % words, **around)]
 
 
 @pytest.mark.parametrize(
