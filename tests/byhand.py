@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -21,6 +22,11 @@ MOVIELENS = Path(sys.prefix) / "movielens"
 def environ(**more: str) -> dict[str, str]:
     ours = ("PHALANX_", "TF_CONFIG", "PYTHONPATH")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | more
+
+
+def threads(tasks: int) -> dict[str, str]:
+    """As many as phalanx gives each of so many tasks on this host: sums are made in parts, one a thread (facts §6)."""
+    return {"TF_NUM_INTRAOP_THREADS": str(max(math.ceil(len(os.sched_getaffinity(0)) / tasks), 1))}
 
 
 def start(
@@ -48,6 +54,7 @@ def start_all(roles: Mapping[str, int], script: Path, *words: object, **more: st
     holder = PortHolder()
     ports = iter(holder.hold(sum(roles.values())))
     holder.release_all()
+    more = threads(sum(roles.values())) | more
     cluster = {role: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for role, count in roles.items()}
     return {
         f"{role}:{index}": start(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byhand import EXAMPLES, epochs, figures, finish, start, together
+from byhand import EXAMPLES, epochs, figures, finish, start, threads, together
 
 KERAS_3 = EXAMPLES / "keras_fit" / "train.py"
 TF_KERAS = EXAMPLES / "legacy_keras" / "train.py"
@@ -23,7 +23,7 @@ def test_tf_keras_fits_digits_on_two_workers_by_phalanx_as_by_hand_to_the_last_d
 
 def test_keras_3_fits_digits_on_two_workers_by_phalanx_as_alone_by_hand(here):
     """R89: two workers by hand fail."""
-    alone = finish(start(KERAS_3, "--epochs", 3))
+    alone = finish(start(KERAS_3, "--epochs", 3, **threads(2)))
     done = here.call("run", "--workers", 2, KERAS_3, "--epochs", 3)
     assert done.returncode == 0, done.stdout + done.stderr
     for task in ("worker:0", "worker:1"):
