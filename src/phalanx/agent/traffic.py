@@ -30,13 +30,10 @@ class Traffic:
         self.sent = self.received = 0
         self._task, self._port = task, port
         self._peers = _addresses(tf_config)
+        #: Those of all tasks of the cluster; empty for a task without one.
+        self.ports = frozenset(port for _, port in self._peers)
         self._mine: dict[int, Connection] = {}
         self._told: dict[int, int] = {}
-
-    @property
-    def ports(self) -> frozenset[int]:
-        """Those of all tasks of the cluster; empty for a task without one."""
-        return frozenset(port for _, port in self._peers)
 
     def see(self, connections: Iterable[Connection], inodes: set[int]) -> int:
         """The most that one connection has carried since the look before; a new one does not count for that yet."""

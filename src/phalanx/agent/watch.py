@@ -129,7 +129,8 @@ class Watch:
             return None
         self._measured = now
         ends = tuple(end for one in self._watched for end in one.traffic.ends())
-        mine = [seconds for cpu, seconds in spent().items() if cpu in os.sched_getaffinity(0)]
+        cpus = os.sched_getaffinity(0)
+        mine = [seconds for cpu, seconds in spent().items() if cpu in cpus]
         return Measured(
             at=round(now, 3),
             loads=tuple(one.load() for one in self._watched),

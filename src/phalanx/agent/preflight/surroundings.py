@@ -39,7 +39,9 @@ def exempt(address: str, environ: Mapping[str, str]) -> bool:
 
 def gpus(asked: Asked, answer: Answer) -> None:
     """How many GPUs each training task sees: by CUDA_VISIBLE_DEVICES, else all of NVIDIA's driver."""
-    seen = [visible_gpus(one, gpu_count()) for program in asked.programs if program.serving for one in program.visible]
+    given = [one for program in asked.programs if program.serving for one in program.visible]
+    installed = gpu_count() if given else 0  # once: it loads NVIDIA's library
+    seen = [visible_gpus(one, installed) for one in given]
     if asked.list.same_gpus and seen:
         answer.look("same-gpus")
         for count in dict.fromkeys(seen):
