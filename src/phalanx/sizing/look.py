@@ -20,6 +20,7 @@ from typing import Any
 from phalanx.decide.strayed import strayed
 from phalanx.errors import InputError
 from phalanx.plan.bind import PLACEHOLDERS
+from phalanx.runtime.boot import phalanx_hooks
 from phalanx.scratch import scratch
 from phalanx.sizing import inside
 from phalanx.sizing.inside.sitecustomize import ANSWER
@@ -133,8 +134,10 @@ def _filled(argv: Sequence[str], folder: Path) -> list[str]:
 def _environ(folder: Path, environ: Mapping[str, str], answer: Path, strategy: str) -> dict[str, str]:
     inner = folder / "inside"
     inner.mkdir()
-    for name in ("sitecustomize.py", "phalanx_look.py", "phalanx_cost.py", "phalanx_core.py"):
-        shutil.copyfile(Path(inside.__file__).parent / name, inner / name)
+    own = Path(inside.__file__).parent
+    files = [own / f"{name}.py" for name in ("sitecustomize", "phalanx_look", "phalanx_cost", "phalanx_core")]
+    for file in (*files, Path(phalanx_hooks.__file__)):
+        shutil.copyfile(file, inner / file.name)
     path = os.pathsep.join(filter(None, [str(inner), environ.get("PYTHONPATH", "")]))
     env = {**environ, "PYTHONPATH": path, ANSWER: str(answer), "CUDA_VISIBLE_DEVICES": ""}
     env.pop("TF_CONFIG", None)

@@ -108,10 +108,11 @@ def install(hooks: "dict[str, Callable[[Any], None]]") -> None:
 
     for name in [name for name in hooks if name in sys.modules]:
         take(name, sys.modules[name])
-    _watch_imports(hooks, take)
+    watch_imports(hooks, take)
 
 
-def _watch_imports(hooks: "dict[str, Callable[[Any], None]]", take: "Callable[[str, Any], None]") -> None:
+def watch_imports(hooks: "dict[str, Callable[[Any], None]]", take: "Callable[[str, Any], None]") -> None:
+    """Call `take` with the name and the module of each of `hooks` that is loaded from now on, and is still there."""
     finder = sys.modules["_frozen_importlib_external"].PathFinder
     original = finder.__dict__["find_spec"]
     usual = original.__func__
@@ -310,8 +311,12 @@ def _backups(module: "Any", deeds: "Deeds") -> None:
 
 def _epochs(owner: "Any", fit: "Fit", apart: "Apart") -> None:
     """Hear `owner`, a list of callbacks, where a training and its epochs begin and end."""
-    _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: apart.begins(self), None)
-    _heard(owner, "on_train_begin", lambda self, *_args, **_kwargs: fit.begins(self), None)
+
+    def begins(callbacks: "Any", *_args: "Any", **_kwargs: "Any") -> None:
+        fit.begins(callbacks)
+        apart.begins(callbacks)
+
+    _heard(owner, "on_train_begin", begins, None)
     _heard(owner, "on_train_end", None, lambda *_args, **_kwargs: fit.ends())
     _heard(owner, "on_epoch_begin", lambda _self, epoch, *_args, **_kwargs: fit.epoch_begins(epoch), None)
     _heard(owner, "on_epoch_end", None, lambda _self, _epoch, logs=None: fit.epoch_ends(logs))

@@ -80,10 +80,7 @@ class Cost:
         return [self._batch * times if side is None else int(side) for side in sides]
 
     def _count(self, tensor: "Any", times: int) -> int:
-        total = 1
-        for side in self._sides(tensor, times):
-            total *= side
-        return total
+        return math.prod(self._sides(tensor, times))
 
     def _bytes(self, tensor: "Any", times: int) -> int:
         return self._count(tensor, times) * max(tensor.dtype.size, 0) if tensor.dtype.name != "resource" else 0
@@ -97,14 +94,14 @@ class Cost:
         if kind in ("Conv2D", "Conv3D", "DepthwiseConv2dNative"):
             sides = self._sides(inputs[1], 1)
             depth = sides[:2] if kind == "DepthwiseConv2dNative" else sides[:-1]
-            return 2.0 * self._count(operation.outputs[0], times) * _product(depth)
+            return 2.0 * self._count(operation.outputs[0], times) * math.prod(depth)
         if kind in ("Conv2DBackpropInput", "Conv3DBackpropInputV2"):
-            return 2.0 * self._count(inputs[2], times) * _product(self._sides(inputs[1], 1)[:-1])
+            return 2.0 * self._count(inputs[2], times) * math.prod(self._sides(inputs[1], 1)[:-1])
         if kind in ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"):
-            return 2.0 * self._count(inputs[2], times) * _product(self._sides(operation.outputs[0], 1)[:-1])
+            return 2.0 * self._count(inputs[2], times) * math.prod(self._sides(operation.outputs[0], 1)[:-1])
         if kind == "Einsum" and inputs[1:]:
             parts = [self._count(one, times) for one in (*inputs, operation.outputs[0])]
-            return 2.0 * math.sqrt(_product(parts))
+            return 2.0 * math.sqrt(math.prod(parts))
         return 0.0
 
     def _moved(self, operation: "Any", times: int) -> float:
@@ -134,13 +131,6 @@ def _sides_of(tensor: "Any") -> "tuple[int, ...]":
     return tuple(tensor.shape.as_list()) if tensor.shape.rank is not None else ()
 
 
-def _product(numbers: "Any") -> int:
-    total = 1
-    for number in numbers:
-        total *= number
-    return total
-
-
 def _peak(graph: "Any", size: "Any") -> int:
     """The most bytes of tensors alive at once, in the order of the trace: activations, gradients, what updates need."""
     last: "dict[int, int]" = {}
@@ -164,7 +154,4 @@ def elements(shape: "Any", batch: int) -> int:
     """How many; what is not known counts as one batch."""
     if shape.rank is None:
         return batch
-    total = 1
-    for side in shape.as_list():
-        total *= batch if side is None else int(side)
-    return total
+    return math.prod(batch if side is None else int(side) for side in shape.as_list())

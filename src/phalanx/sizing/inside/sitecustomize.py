@@ -16,42 +16,27 @@ if TYPE_CHECKING:
 ANSWER = "PHALANX_ADVISE"
 
 
-def _hooks(answer: str) -> "dict[str, Callable[[Any], None]]":
-    import phalanx_look  # type: ignore[import-not-found]  # it lies beside this file, whose folder is on the path
+def _listen(answer: str) -> None:
+    import phalanx_hooks  # type: ignore[import-not-found]  # it lies beside this file, whose folder is on the path
+    import phalanx_look  # type: ignore[import-not-found]  # as above
 
-    for name in ("phalanx_look", "phalanx_cost", "phalanx_core"):
+    for name in ("phalanx_hooks", "phalanx_look", "phalanx_cost", "phalanx_core"):
         del sys.modules[name]
     hooks: "dict[str, Callable[[Any], None]]" = phalanx_look.Look(answer).hooks()
-    return hooks
 
+    def take(name: str, module: "Any") -> None:
+        hook = hooks.pop(name, None)
+        if hook is not None:
+            hook(module)  # what goes wrong in it is the program's trouble: it may not train unseen
 
-def _watch_imports(hooks: "dict[str, Callable[[Any], None]]") -> None:
-    finder = sys.modules["_frozen_importlib_external"].PathFinder
-    usual = finder.__dict__["find_spec"].__func__
-
-    def find_spec(cls: "Any", fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        spec = usual(cls, fullname, path, target)
-        if fullname in hooks and spec is not None and spec.loader is not None:
-            _once_loaded(spec.loader, hooks.pop(fullname))
-        return spec
-
-    finder.find_spec = classmethod(find_spec)
-
-
-def _once_loaded(loader: "Any", then: "Callable[[Any], None]") -> None:
-    def exec_module(module: "Any") -> None:
-        del loader.exec_module
-        loader.exec_module(module)
-        then(module)
-
-    loader.exec_module = exec_module
+    phalanx_hooks.watch_imports(hooks, take)
 
 
 def _boot(here: str) -> None:
     import site
 
     if ANSWER in os.environ:
-        _watch_imports(_hooks(os.environ.pop(ANSWER)))
+        _listen(os.environ.pop(ANSWER))
     if here in sys.path:
         sys.path.remove(here)
         sys.path_importer_cache.pop(here, None)
