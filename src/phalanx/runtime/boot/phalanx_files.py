@@ -47,9 +47,6 @@ class Files:
         self._busy: "set[str]" = set()
         self._swept: "set[str]" = set()
 
-    def _concerned(self, strategy: "Any") -> bool:
-        return strategy is not None and self._keras3.together(strategy) and self._keras3.wanted()
-
     # Whole files ---------------------------------------------------------------------------------------------------
 
     def saving(self, module: "Any") -> None:
@@ -95,7 +92,7 @@ class Files:
             there = os.path.lexists(path)
             if there and not (overwrite and os.path.isfile(path) and os.access(path, os.W_OK)):
                 return None
-            if not self._concerned(getattr(model, "_distribute_strategy", None)):
+            if not self._keras3.concerns(getattr(model, "_distribute_strategy", None)):
                 return None
             return path, os.path.join(self._beside(folder), f"whole{end}")
         except Exception:  # noqa: BLE001 - as Keras would, and never the program's trouble
@@ -150,7 +147,7 @@ class Files:
         Raises ApartError where this worker cannot go on from what the leader goes on from.
         """
         strategy = getattr(getattr(callbacks, "model", None), "_distribute_strategy", None)
-        if not self._concerned(strategy):
+        if not self._keras3.concerns(strategy):
             return []
         self._fits += 1
         mine = [(kind, one) for one in getattr(callbacks, "callbacks", ()) for kind in _ATTRIBUTE if _is(one, kind)]

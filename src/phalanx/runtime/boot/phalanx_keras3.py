@@ -42,6 +42,11 @@ def wanted() -> bool:
     return os.environ.get("PHALANX_KERAS") != "off"
 
 
+def concerns(strategy: "Any") -> bool:
+    """Whether what it trains is to be made to work here; None: there is no strategy."""
+    return strategy is not None and together(strategy) and wanted()
+
+
 class Notes:
     """What people should read once in a run: the leader says it, in the first generation."""
 
@@ -93,7 +98,7 @@ class Mend:
 
     def _is_wrong(self, what: str, strategy: "Any") -> bool:
         try:
-            if strategy is None or not together(strategy) or not wanted():
+            if not concerns(strategy):
                 return False
             if self._found is None:
                 build, reduce = try_build(self._module, self._build), try_reduce(self._module, self._reduce)
