@@ -50,7 +50,8 @@ class Places:
     @property
     def many(self) -> bool:
         """Whether there is more than one host to be on."""
-        return len(set(self.hosts.values())) > 1
+        first = next(iter(self.hosts.values()), None)
+        return any(host != first for host in self.hosts.values())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
