@@ -147,7 +147,7 @@ def weighty(links: Sequence[LinkPace]) -> list[LinkPace]:
 
 
 def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]) -> TaskPace:
-    newest = [one for one in steps if _same(one, steps[-1])]
+    newest = [one for one in steps if one.about == steps[-1].about]
     found = list(_stretches(newest))
     stretches = [(seconds / done, inside) for seconds, done, inside in found]
     step = own = collective = None
@@ -159,7 +159,7 @@ def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]
             collective = statistics.median(inside for _, inside in known)
             step = own + collective  # so that the parts are parts of it
     used = sent = received = busy = None
-    if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and _same(loads[0], loads[-1]):
+    if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and loads[0].about == loads[-1].about:
         used = max(loads[-1].cpu - loads[0].cpu, 0.0) / seconds
         sent = max(loads[-1].sent - loads[0].sent, 0) / seconds
         received = max(loads[-1].received - loads[0].received, 0) / seconds
@@ -191,10 +191,6 @@ def _stretches(steps: Sequence[TaskSample]) -> Iterator[tuple[float, int, float 
         if one.collective is not None and other.collective is not None:
             inside = max(other.collective - one.collective, 0.0) / done
         yield seconds, done, inside
-
-
-def _same(one: TaskSample | LoadSample, other: TaskSample | LoadSample) -> bool:
-    return (one.generation, one.attempt) == (other.generation, other.attempt)
 
 
 def _link(source: TaskId, target: TaskId, found: Sequence[LinkSample]) -> LinkPace | None:

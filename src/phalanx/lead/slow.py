@@ -71,7 +71,7 @@ class Slow:
             _keep(self._loads.setdefault(load.task, collections.deque()), load)
         links = self._ends.take(told) if loads else ()
         for link in links:
-            _keep(self._links.setdefault((link.source, link.target), collections.deque()), link)
+            _keep(self._links.setdefault(link.about, collections.deque()), link)
         return (*loads, *links)
 
     def stepped(self, samples: Iterable[TaskSample], generation: int) -> None:

@@ -36,7 +36,7 @@ def looked_back(state: RunState, folder: RunFolder) -> Look:
             loads.setdefault(load.task, []).append(load)
     for link in read_samples(folder.link_samples, LinkSample):
         if link.at >= since:
-            links.setdefault((link.source, link.target), []).append(link)
+            links.setdefault(link.about, []).append(link)
     places = Places(
         hosts={task.id: task.host for task in tasks if task.host is not None},
         names={one.id: one.joined.name for one in state.hosts.values()},
