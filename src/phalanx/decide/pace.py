@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from phalanx.hoststate import HostState
 from phalanx.names import TaskId, training_order
 from phalanx.sample import LinkSample, LoadSample, TaskSample
+from phalanx.taskstate import TaskState
 
 #: Stretches between two samples that are needed: of three, one with a pause in it (a checkpoint, a validation) is
 #: outvoted by the others, since the median counts.
@@ -33,6 +35,16 @@ class Places:
     gpus: frozenset[int] = frozenset()
     #: Host → its address: what does not leave a machine is no network.
     addresses: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tasks: Iterable[TaskState], hosts: Collection[HostState]) -> Places:
+        """As a run's state has them: of these tasks those that are on a host, and all hosts."""
+        return cls(
+            hosts={task.id: task.host for task in tasks if task.host is not None},
+            names={one.id: one.joined.name for one in hosts},
+            gpus=frozenset(one.id for one in hosts if one.joined.gpus),
+            addresses={one.id: one.joined.address for one in hosts},
+        )
 
     def apart(self, one: TaskId, other: TaskId) -> bool:
         """Whether a network lies between the two, as far as is known."""
