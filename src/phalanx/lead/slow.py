@@ -30,7 +30,7 @@ class Slow:
 
     def __init__(self) -> None:
         """Nothing is known yet."""
-        self._generation, self._due = 0, 0.0
+        self._due = 0.0
         self._forget(0)
 
     def _forget(self, generation: int) -> None:
