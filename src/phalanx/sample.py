@@ -35,6 +35,11 @@ class TaskSample:
     #: Seconds inside collectives. Those that run side by side within one step count together, once.
     collective: float | None = None
 
+    @property
+    def about(self) -> tuple[TaskId, int, int]:
+        """The attempt: what samples have in common that may be compared."""
+        return self.task, self.generation, self.attempt
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LinkSample:
@@ -51,6 +56,11 @@ class LinkSample:
     #: Seconds in which something was under way to the target, without those in which the target took nothing: what the
     #: link carries while it is asked to is `sent` by `busy`, however seldom it is asked (facts §11).
     busy: float | None = None
+
+    @property
+    def about(self) -> tuple[TaskId, TaskId]:
+        """The link: what samples have in common that may be compared."""
+        return self.source, self.target
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,3 +81,8 @@ class LoadSample:
     #: nobody told. What is beyond the tasks' own is other programs'.
     busy: float | None = None
     cpus: int = 0
+
+    @property
+    def about(self) -> tuple[TaskId, int, int]:
+        """The attempt: what samples have in common that may be compared."""
+        return self.task, self.generation, self.attempt

@@ -428,6 +428,14 @@ def test_a_host_that_others_crowd_is_named_with_them_and_not_its_workers():
     assert (found.cause, found.host) == (Cause.CROWD, 1)
 
 
+def test_thousands_that_are_late_in_crowds_are_judged_before_anybody_notices():
+    tasks = trained([0.1 if i % 3 == 0 else 0.05 for i in range(10_000)])
+    began = time.process_time()
+    found = judge(Paces(tasks=crowded(tasks, busy=15.0, cpus=16)), on_own_hosts(10_000))
+    assert time.process_time() - began < 2.0
+    assert {one.cause for one in found} == {Cause.TASK}
+
+
 def test_what_a_machine_was_busy_with_comes_from_the_first_and_the_last_sample():
     loads = [
         LoadSample(task=worker(0), generation=1, attempt=1, at=at, cpu=at, busy=at * 1.5, cpus=2) for at in (0, 10)

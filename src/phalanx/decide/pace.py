@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from phalanx.hoststate import HostState
 from phalanx.names import TaskId, training_order
 from phalanx.sample import LinkSample, LoadSample, TaskSample
+from phalanx.taskstate import TaskState
 
 #: Stretches between two samples that are needed: of three, one with a pause in it (a checkpoint, a validation) is
 #: outvoted by the others, since the median counts.
@@ -34,6 +36,16 @@ class Places:
     #: Host → its address: what does not leave a machine is no network.
     addresses: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
+    @classmethod
+    def of(cls, tasks: Iterable[TaskState], hosts: Collection[HostState]) -> Places:
+        """As a run's state has them: of these tasks those that are on a host, and all hosts."""
+        return cls(
+            hosts={task.id: task.host for task in tasks if task.host is not None},
+            names={one.id: one.joined.name for one in hosts},
+            gpus=frozenset(one.id for one in hosts if one.joined.gpus),
+            addresses={one.id: one.joined.address for one in hosts},
+        )
+
     def apart(self, one: TaskId, other: TaskId) -> bool:
         """Whether a network lies between the two, as far as is known."""
         here, there = self.hosts[one], self.hosts[other]
@@ -50,7 +62,8 @@ class Places:
     @property
     def many(self) -> bool:
         """Whether there is more than one host to be on."""
-        return len(set(self.hosts.values())) > 1
+        first = next(iter(self.hosts.values()), None)
+        return any(host != first for host in self.hosts.values())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +159,7 @@ def weighty(links: Sequence[LinkPace]) -> list[LinkPace]:
 
 
 def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]) -> TaskPace:
-    newest = [one for one in steps if _same(one, steps[-1])]
+    newest = [one for one in steps if one.about == steps[-1].about]
     found = list(_stretches(newest))
     stretches = [(seconds / done, inside) for seconds, done, inside in found]
     step = own = collective = None
@@ -158,7 +171,7 @@ def _task(name: TaskId, steps: Sequence[TaskSample], loads: Sequence[LoadSample]
             collective = statistics.median(inside for _, inside in known)
             step = own + collective  # so that the parts are parts of it
     used = sent = received = busy = None
-    if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and _same(loads[0], loads[-1]):
+    if len(loads) > 1 and (seconds := loads[-1].at - loads[0].at) > 0 and loads[0].about == loads[-1].about:
         used = max(loads[-1].cpu - loads[0].cpu, 0.0) / seconds
         sent = max(loads[-1].sent - loads[0].sent, 0) / seconds
         received = max(loads[-1].received - loads[0].received, 0) / seconds
@@ -190,10 +203,6 @@ def _stretches(steps: Sequence[TaskSample]) -> Iterator[tuple[float, int, float 
         if one.collective is not None and other.collective is not None:
             inside = max(other.collective - one.collective, 0.0) / done
         yield seconds, done, inside
-
-
-def _same(one: TaskSample | LoadSample, other: TaskSample | LoadSample) -> bool:
-    return (one.generation, one.attempt) == (other.generation, other.attempt)
 
 
 def _link(source: TaskId, target: TaskId, found: Sequence[LinkSample]) -> LinkPace | None:

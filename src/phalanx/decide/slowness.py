@@ -12,7 +12,7 @@ import enum
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from phalanx.decide.crowding import Crowd, crowds
+from phalanx.decide.crowding import Computing, Crowd, crowds
 from phalanx.decide.others import Others
 from phalanx.decide.pace import LinkPace, Paces, Places, TaskPace, weighty
 from phalanx.names import TaskId, training_order
@@ -37,6 +37,10 @@ class Cause(enum.Enum):
     SERVER = "server"
 
 
+#: What makes two verdicts of different times the same: the cause, the task, its peer, the host.
+About = tuple[Cause, TaskId | None, TaskId | None, int | None]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """One thing that makes the training slow, and by how much."""
@@ -56,7 +60,7 @@ class Verdict:
     advice: str
 
     @property
-    def about(self) -> tuple[Cause, TaskId | None, TaskId | None, int | None]:
+    def about(self) -> About:
         """What makes two verdicts of different times the same."""
         return self.cause, self.task, self.peer, self.host
 
@@ -68,9 +72,6 @@ class Look:
     paces: Paces
     places: Places
     verdicts: tuple[Verdict, ...] = ()
-
-
-About = tuple[Cause, TaskId | None, TaskId | None, int | None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,9 +101,6 @@ ENDS = Limits(slower=1.15, costs=0.08, carries=2.0, busy=0.1, network=0.4, idle=
 _MOST = 8
 #: The part of its own time in which a task's cores do nothing from which on it is said to wait rather than to compute.
 _IDLE = 0.5
-#: In a crowd that all are in, how many times what the others take somebody must take to be slow by himself: equal ones
-#: there were up to 2.0 times as slow in one look, and one that sleeps 3.3 times (docs/design, page 9).
-_CROWDED = 3.0
 #: Bytes a second below which nobody cares which parameter server they go to.
 _SERVED = 100_000.0
 #: The part of the time in which the busiest link is busy where the network is what everybody waits for; and the cores
@@ -151,7 +149,7 @@ def _stragglers(
     found: list[tuple[float, Verdict]] = []
     told: set[TaskId] = set()
     # Of those that it is compared with the higher middle counts: where half of them are slow, nobody stands out.
-    everybody, homes = Others(own), _by_host(own, places)
+    everybody, homes, work = Others(own), _by_host(own, places), Computing(trains, crowd)
     for host, here in sorted(homes.items()):
         others = everybody.middle(here)
         if len(here) <= 1 or others is None:
@@ -160,7 +158,7 @@ def _stragglers(
         if _lags(min(own[task] for task in here), others, steps[here[0]], limits(about)):
             told |= set(here)
             mine = statistics.median(own[task] for task in here)
-            queues = _queues(here, mine / others if others else 0.0, trains, crowd, limits(about))
+            queues = work.queues(here, mine / others if others else 0.0, limits(about).slower)
             verdict = _crowded(crowd[here[0]], places) if queues else _host(host, here, mine, others, places)
             found.append((mine - others, verdict))
     rest = Others({task: value for task, value in own.items() if task not in told})
@@ -172,27 +170,11 @@ def _stragglers(
         mine = own[one.task]
         if _lags(mine, others, one.step or 0.0, limits(about)):
             verdict = _straggler(one, about, others, places, narrow=narrow, two=len(own) == 2)  # noqa: PLR2004 - a pair
-            if _queues((one.task,), mine / others if others else 0.0, trains, crowd, limits(about)):
+            if work.queues((one.task,), mine / others if others else 0.0, limits(about).slower):
                 verdict = _crowded(crowd[one.task], places)
             found.append((mine - others, verdict))
     dearest = {verdict.about: verdict for _, verdict in sorted(found, key=lambda pair: pair[0])}
     return [*reversed(dearest.values())][:_MOST]
-
-
-def _queues(
-    here: Sequence[TaskId], factor: float, trains: Sequence[TaskPace], crowd: Mapping[TaskId, Crowd], limits: Limits
-) -> bool:
-    """Whether these are late because others have their cores: not where they themselves have more to compute.
-
-    Where all are in a crowd, it explains a difference only up to a point.
-    """
-    if here[0] not in crowd:
-        return False
-    if factor >= _CROWDED and all(one.task in crowd for one in trains):
-        return False
-    mine = [one.computing for one in trains if one.task in here and one.computing is not None]
-    rest = [one.computing for one in trains if one.task not in here and one.computing is not None]
-    return not mine or not rest or statistics.median(mine) < limits.slower * statistics.median_high(rest)
 
 
 def _crowded(crowd: Crowd, places: Places) -> Verdict:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from phalanx.names import TaskId
-from phalanx.plan.outline import Strategy
+from phalanx.plan.outline import Failure, Strategy
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
 
 #: Only looks on: it reads checkpoints, and nobody waits for it.
 _ONLOOKER = "evaluator"
-
-#: What a role outside the cluster means to the others, by `plan.outline.Failure`.
-_ALONE, _IGNORE = "alone", "ignore"
 
 
 def fallen(state: RunState) -> list[TaskState]:
@@ -48,7 +45,9 @@ def failing_unit(state: RunState) -> frozenset[TaskId]:
 
 def only_looks_on(state: RunState, unit: frozenset[TaskId]) -> bool:
     """Whether the training does not miss these tasks."""
-    return bool(unit) and all(task.type == _ONLOOKER or state.outside.get(task.type) == _IGNORE for task in unit)
+    return bool(unit) and all(
+        task.type == _ONLOOKER or state.outside.get(task.type) == Failure.IGNORE.value for task in unit
+    )
 
 
 def purse(state: RunState, unit: frozenset[TaskId]) -> frozenset[str]:
@@ -62,7 +61,7 @@ def purse(state: RunState, unit: frozenset[TaskId]) -> frozenset[str]:
 
 def _with(task: TaskId, state: RunState) -> set[TaskId] | None:
     """The task and those it takes down; None: everybody."""
-    if task.type == _ONLOOKER or state.outside.get(task.type) in (_ALONE, _IGNORE):
+    if task.type == _ONLOOKER or state.outside.get(task.type) in (Failure.ALONE.value, Failure.IGNORE.value):
         return {task}
     if state.strategy != Strategy.PS.value:
         return None

@@ -31,9 +31,8 @@ def bound_events(plan: Plan, now: float) -> tuple[Event, ...]:
     places = tuple(TaskPlace(task=t.id, host=t.host, address=t.address, rank=t.rank, cpus=t.cpus) for t in plan.tasks)
     digest = hashlib.sha256(plan.head.encode()).hexdigest() if plan.head else ""
     bound = GenerationBound(time=now, generation=plan.generation, places=places, cluster=digest)
-    notes = [note for note in (_standby_note(plan),) if note]
-    notes += [f"tasks of {name} are not pinned to cores: {why}" for name, why in _unpinned(plan)]
-    return (bound, *(Noted(time=now, message=note) for note in notes))
+    notes = (_standby_note(plan), _unpinned_note(plan))
+    return (bound, *(Noted(time=now, message=note) for note in notes if note))
 
 
 class Briefs:
@@ -138,14 +137,14 @@ def task_orders(state: RunState, kind: str, tasks: Iterable[TaskId], grace: floa
     }
 
 
-def _unpinned(plan: Plan) -> list[tuple[str, str]]:
-    """By host, in the first generation; and one for all where there are many."""
+def _unpinned_note(plan: Plan) -> str:
+    """One for all hosts, in the first generation."""
     if plan.generation > 1 or not plan.unpinned:
-        return []
-    names = {host.id: host.name for host in plan.hosts}
-    first, *others = plan.unpinned.items()
+        return ""
+    (first, why), *others = plan.unpinned.items()
+    name = next(host.name for host in plan.hosts if host.id == first)
     more = f" and {len(others)} other hosts" if others else ""
-    return [(f"{names[first[0]]}{more}", first[1])]
+    return f"tasks of {name}{more} are not pinned to cores: {why}"
 
 
 def _standby_note(plan: Plan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 from phalanx.decide.pace import Places, Samples, paces
@@ -30,7 +30,7 @@ class Slow:
 
     def __init__(self) -> None:
         """Nothing is known yet."""
-        self._generation, self._due = 0, 0.0
+        self._due = 0.0
         self._forget(0)
 
     def _forget(self, generation: int) -> None:
@@ -71,7 +71,7 @@ class Slow:
             _keep(self._loads.setdefault(load.task, collections.deque()), load)
         links = self._ends.take(told) if loads else ()
         for link in links:
-            _keep(self._links.setdefault((link.source, link.target), collections.deque()), link)
+            _keep(self._links.setdefault(link.about, collections.deque()), link)
         return (*loads, *links)
 
     def stepped(self, samples: Iterable[TaskSample], generation: int) -> None:
@@ -84,7 +84,8 @@ class Slow:
 
     def look(self, state: RunState, now: float) -> Look:
         """As things are."""
-        places = _places(state)
+        running = (task for task in state.tasks.values() if task.phase is TaskPhase.RUNNING)
+        places = Places.of(running, state.hosts.values())
         samples = Samples(steps=self._steps, loads=self._loads, links=self._links)
         if state.generation != self._generation:
             samples = Samples()
@@ -112,14 +113,3 @@ def _keep(known: collections.deque[T], new: T) -> None:
     known.append(new)
     while new.at - known[0].at > WINDOW:
         known.popleft()
-
-
-def _places(state: RunState) -> Places:
-    running = [task for task in state.tasks.values() if task.phase is TaskPhase.RUNNING and task.host is not None]
-    hosts: Mapping[TaskId, int] = {task.id: task.host for task in running if task.host is not None}
-    return Places(
-        hosts=hosts,
-        names={one.id: one.joined.name for one in state.hosts.values()},
-        gpus=frozenset(one.id for one in state.hosts.values() if one.joined.gpus),
-        addresses={one.id: one.joined.address for one in state.hosts.values()},
-    )

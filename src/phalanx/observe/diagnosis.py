@@ -24,7 +24,7 @@ _LINKS = ("link", "sends", "carries", "busy", "round trip")
 
 def looked_back(state: RunState, folder: RunFolder) -> Look:
     """At a run that has ended, or that nobody leads: its newest generation, from beginning to end."""
-    since, tasks = state.bound or state.started, state.tasks.values()
+    since = state.bound or state.started
     steps: dict[TaskId, list[TaskSample]] = {}
     loads: dict[TaskId, list[LoadSample]] = {}
     links: dict[tuple[TaskId, TaskId], list[LinkSample]] = {}
@@ -36,15 +36,9 @@ def looked_back(state: RunState, folder: RunFolder) -> Look:
             loads.setdefault(load.task, []).append(load)
     for link in read_samples(folder.link_samples, LinkSample):
         if link.at >= since:
-            links.setdefault((link.source, link.target), []).append(link)
-    places = Places(
-        hosts={task.id: task.host for task in tasks if task.host is not None},
-        names={one.id: one.joined.name for one in state.hosts.values()},
-        gpus=frozenset(one.id for one in state.hosts.values() if one.joined.gpus),
-        addresses={one.id: one.joined.address for one in state.hosts.values()},
-    )
+            links.setdefault(link.about, []).append(link)
     samples = Samples(steps=steps, loads=loads, links=links)
-    return look(paces(samples, state.ended or 0.0), places)
+    return look(paces(samples, state.ended or 0.0), Places.of(state.tasks.values(), state.hosts.values()))
 
 
 def render(seen: Look, *, width: int = 100, ink: Ink | None = None) -> str:

@@ -40,7 +40,7 @@ class Progress:
     def take(self, samples: Iterable[TaskSample]) -> None:
         """These too. What is older than what is known is known already."""
         for one in samples:
-            _, newest = self._known.setdefault((one.task, one.generation, one.attempt), (one, collections.deque()))
+            _, newest = self._known.setdefault(one.about, (one, collections.deque()))
             if newest and one.at <= newest[-1].at:
                 continue
             newest.append(one)
@@ -71,7 +71,7 @@ class Progress:
 
     def headline(self, state: RunState) -> str:
         """` · epoch 3/10 · 4:10 left`, by the task that leads; empty where no `fit` tells."""
-        task = state.tasks.get(state.leader) if state.leader else next(iter(state.tasks.values()), None)
+        task = state.leading if state.leader else next(iter(state.tasks.values()), None)
         found = self._found(task) if task else None
         if task is None or found is None or found[1][-1].epoch is None:
             return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from phalanx.decide.exits import telling_line
 from phalanx.noise import telling
@@ -168,14 +168,10 @@ def _said(task: TaskReport) -> str:
     """A task that did well prints its result on stdout; one that did not explains itself on stderr."""
     if task.refused:
         return task.refused
-    if task.state in _BAD and (said := telling_line([visible(line) for line in _evidence(task)])):
+    if task.state in _BAD and (said := telling_line([visible(line) for line in task.explained])):
         return said
     lines = [visible(line).strip() for line in (task.last_output, *reversed(task.last_lines))]
     return next((line for line in telling(line for line in lines if line)), "")
-
-
-def _evidence(task: TaskReport) -> Sequence[str]:
-    return task.raised.splitlines() or task.last_lines
 
 
 def _colour(task: TaskReport) -> tuple[str, ...]:

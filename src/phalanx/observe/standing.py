@@ -52,7 +52,7 @@ def counted(state: RunState, entry: Entry) -> RunState:
 
 def with_samples(state: RunState, samples: Iterable[TaskSample]) -> RunState:
     """The state with the newest sample of each attempt that goes on, and its steps where those are more."""
-    known = {(one.task, one.generation, one.attempt): one for one in samples}
+    known = {one.about: one for one in samples}
     tasks = dict(state.tasks)
     for name, task in state.tasks.items():
         sample = known.get((name, task.generation, task.attempt))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,11 @@ class TaskReport:
     #: When it last wrote anything; None where it has not.
     wrote: float | None
     logs: tuple[LogReport, ...]
+
+    @property
+    def explained(self) -> Sequence[str]:
+        """Its words on how it failed: the exception itself where it is known, else its last lines."""
+        return self.raised.splitlines() or self.last_lines
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -345,7 +351,7 @@ def _warnings(state: RunState, fallen: list[TaskReport]) -> list[str]:
 def _fall(task: TaskState, told: TaskReport) -> str:
     if task.exit is None:
         return f"could not start: {told.refused}" if told.refused else f"was lost with its host {told.host}"
-    last = telling_line(told.raised.splitlines() or told.last_lines)
+    last = telling_line(told.explained)
     return f"{words_for(task.exit)} ({last})" if last and task.exit.signal is None else words_for(task.exit)
 
 

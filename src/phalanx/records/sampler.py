@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from phalanx.errors import PlaceError
-from phalanx.records.samples import head, key_of, read_samples, thinned, to_line
+from phalanx.records.samples import head, read_samples, thinned, to_line
 from phalanx.records.writer import FencedError, write_atomic
 from phalanx.sample import LinkSample, LoadSample, TaskSample
 
@@ -125,7 +125,7 @@ class Sieve:
         """Those that are. `last`: they are the last ones of their attempts, and told more than once perhaps."""
         found = []
         for sample in samples:
-            key = key_of(sample)
+            key = sample.about
             before = self._passed.get(key)
             self._about.add(key if isinstance(sample, LinkSample) else key[:1])
             least = max(EVERY, len(self._about) / RATE)

@@ -90,11 +90,11 @@ def read_samples(path: Path, kind: type[S]) -> list[S]:
 def thinned(samples: Iterable[S], now: float) -> list[S]:
     """Fewer of them, in their order: of each attempt or link the first, the last, and between them by their age."""
     found = list(samples)
-    last = {key_of(sample): number for number, sample in enumerate(found)}
+    last = {sample.about: number for number, sample in enumerate(found)}
     kept: dict[Any, float] = {}
     result = []
     for number, sample in enumerate(found):
-        key = key_of(sample)
+        key = sample.about
         if last[key] == number or sample.at - kept.get(key, -math.inf) >= (now - sample.at) * _APART:
             kept[key] = sample.at
             result.append(sample)
@@ -108,13 +108,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
-
-
-def key_of(sample: Sample) -> tuple[Any, ...]:
-    """What samples have in common that may be compared."""
-    if isinstance(sample, LinkSample):
-        return (sample.source, sample.target)
-    return (sample.task, sample.generation, sample.attempt)
 
 
 def _sample(kind: type[S], values: dict[str, Any]) -> S:

@@ -58,7 +58,7 @@ def samples_of(folder: RunFolder) -> Samples:
     """All that were kept, each attempt's in the order of time."""
     found: dict[tuple[TaskId, int, int], list[TaskSample]] = {}
     for one in read_samples(folder.task_samples, TaskSample):
-        mine = found.setdefault((one.task, one.generation, one.attempt), [])
+        mine = found.setdefault(one.about, [])
         if not mine or one.at > mine[-1].at:
             mine.append(one)
     return found
