@@ -19,7 +19,7 @@ from typing import Any
 
 from phalanx.decide.strayed import strayed
 from phalanx.errors import InputError
-from phalanx.plan.bind import PLACEHOLDERS
+from phalanx.plan.bind import PLACEHOLDERS, fill
 from phalanx.runtime.boot import phalanx_hooks
 from phalanx.scratch import scratch
 from phalanx.sizing import inside
@@ -123,12 +123,7 @@ def _step(told: Mapping[str, Any] | None) -> Step | None:
 def _filled(argv: Sequence[str], folder: Path) -> list[str]:
     """What a run fills in leads into the folder that is thrown away."""
     filled = {name: str(folder / name) for name in PLACEHOLDERS} | {"run": "advise", "generation": "1"}
-    words = []
-    for word in argv:
-        for name, value in filled.items():
-            word = word.replace(f"{{{name}}}", value)  # noqa: PLW2901 - word by word
-        words.append(word)
-    return words
+    return [fill(word, filled) for word in argv]
 
 
 def _environ(folder: Path, environ: Mapping[str, str], answer: Path, strategy: str) -> dict[str, str]:

@@ -47,9 +47,8 @@ class Memory:
 
 def mirrored(model: Model, workers: int) -> Memory:
     """A worker of MultiWorkerMirroredStrategy: all of the model, on each."""
-    dense = sum(one.gradient for one in model.variables if one.touched is None)
-    sparse = sum(model.touched(one, workers) * one.row for one in model.tables) * workers
-    exchange = (JOINED + REDUCING * dense + GATHERING * sparse) if workers > 1 else 0.0
+    sparse = _rows(model, workers) * workers
+    exchange = (JOINED + REDUCING * model.dense + GATHERING * sparse) if workers > 1 else 0.0
     return Memory(
         process=_process(model),
         variables=model.bytes + model.slots,
@@ -61,8 +60,8 @@ def mirrored(model: Model, workers: int) -> Memory:
 
 def served_worker(model: Model, workers: int) -> Memory:
     """A worker of ParameterServerStrategy: no variable stays there; dense ones are read, and their gradients sent."""
-    rows = sum(model.touched(one, workers) * one.row for one in model.tables)
-    return Memory(process=TENSORFLOW + RUNNING, step=_step(model, workers), exchange=2 * (model.dense + rows))
+    exchange = 2 * (model.dense + _rows(model, workers))
+    return Memory(process=TENSORFLOW + RUNNING, step=_step(model, workers), exchange=exchange)
 
 
 def server(model: Model, ps: int, *, largest: float | None = None) -> Memory:
@@ -86,6 +85,16 @@ def host(task: Memory, tasks: int) -> float:
 def usable(place: Place) -> float:
     """Bytes of one host that may be planned for."""
     return place.memory * USABLE
+
+
+def fits(need: float, place: Place) -> bool:
+    """Whether one host may carry so many bytes; where nobody knows what it has, it may."""
+    return not place.memory or need <= usable(place)
+
+
+def _rows(model: Model, workers: int) -> float:
+    """Bytes of the rows that one of so many workers touches in one step."""
+    return sum(model.touched(one, workers) * one.row for one in model.tables)
 
 
 def _process(model: Model) -> float:

@@ -102,14 +102,17 @@ class Model:
         """Examples that each of so many workers takes in one step."""
         return self.batch / workers if self.spread == "global" else float(self.batch)
 
+    def part_of_one(self, workers: int) -> float:
+        """The same, as a part of `batch`."""
+        return self.batch_of_one(workers) / self.batch if self.batch else 1.0
+
     def touched(self, variable: Variable, workers: int) -> float:
         """Rows of it that one of so many workers touches in one step."""
-        return (variable.touched or 0) * (self.batch_of_one(workers) / self.batch if self.batch else 1.0)
+        return (variable.touched or 0) * self.part_of_one(workers)
 
     def timed(self, seconds: float, workers: int) -> Model:
         """The same, where one of so many workers was timed by itself at its part of the batch."""
-        part = self.batch_of_one(workers) / self.batch if self.batch else 1.0
-        return dataclasses.replace(self, seconds=seconds / part)
+        return dataclasses.replace(self, seconds=seconds / self.part_of_one(workers))
 
     def of_batch(self, batch: int) -> Model:
         """The same, with another batch: a step touches as many rows for each example."""

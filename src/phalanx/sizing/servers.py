@@ -55,14 +55,11 @@ def parted(model: Model, count: int) -> Servers:
 
 def heaviest(model: Model, count: int) -> float:
     """Bytes of the fullest of so many servers where variables stay whole: TensorFlow hands them out in turns."""
-    loads = [0.0] * count
-    for number, one in enumerate(model.variables):
-        loads[number % count] += one.bytes
-    return max(loads)
+    return max(share(model, Servers(count=count)))
 
 
 def share(model: Model, servers: Servers) -> tuple[float, ...]:
-    """Bytes of each server with that partitioner: each part to the next server in turn."""
+    """Bytes of each server with that partitioner: each part, or whole variable, to the next in turn."""
     loads = [0.0] * servers.count
     turn = 0
     for one in model.variables:

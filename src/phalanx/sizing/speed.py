@@ -57,8 +57,7 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     chain, work = compute(model, workers, place.core, place.cores)
     hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
     wire = sent / place.bandwidth if place.bandwidth else 0.0
-    shared = max(min(place.cores / here, PIPES), place.cores / here if place.cores < here else 1.0)
-    exchange = hops + max(wire, sent * BYTE / shared)
+    exchange = hops + max(wire, sent * BYTE / min(place.cores / here, PIPES))
     busy = here * work / place.cores
     taken = max(chain, busy)
     step = taken + exchange
@@ -97,8 +96,8 @@ def compute(model: Model, workers: int, core: Core, cores: int) -> tuple[float, 
     examples = model.batch_of_one(workers)
     driving = DRIVING[model.kind]
     if model.seconds is not None:
-        part = examples / model.batch if model.batch else 1.0
-        return model.seconds * part, model.seconds * part * cores
+        taken = model.seconds * model.part_of_one(workers)
+        return taken, taken * cores
     if model.step is None:
         # Forward and backward: six operations for each dense parameter and example (two, and twice two).
         work = 6.0 * model.dense / FLOAT * max(examples, 1.0) / core.flops / REACHED

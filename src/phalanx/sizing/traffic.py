@@ -13,8 +13,7 @@ def ring(model: Model, workers: int) -> float:
     """
     if workers < 2:  # noqa: PLR2004 - one alone sends nothing
         return 0.0
-    dense = sum(one.gradient for one in model.variables if one.touched is None)
-    return 2 * (workers - 1) / workers * dense + (workers - 1) * sparse(model, workers)
+    return 2 * (workers - 1) / workers * model.dense + (workers - 1) * sparse(model, workers)
 
 
 def sparse(model: Model, workers: int) -> float:

@@ -52,7 +52,7 @@ def advise(model: Model, place: Place, workers: int, *, ps: int | None = None) -
     single = speed.alone(model, place)
     options = (_mirrored(model, place, workers, single), _served(model, place, workers, ps, single))
     chosen, reasons = _choice(model, place, *options)
-    held = not place.memory or memory.mirrored(model, 1).bytes <= memory.usable(place)
+    held = memory.fits(memory.mirrored(model, 1).bytes, place)
     remarks = _remarks(model, options, chosen, held=held)
     return Advice(strategy=chosen, reasons=(*reasons, *remarks), options=options, single=single)
 
@@ -67,7 +67,7 @@ def _mirrored(model: Model, place: Place, workers: int, single: Speed) -> Option
         speed=reached,
         efficiency=speed.efficiency(reached, single, workers),
         host=need,
-        fits=not place.memory or need <= memory.usable(place),
+        fits=memory.fits(need, place),
     )
 
 
@@ -89,7 +89,7 @@ def _served(model: Model, place: Place, workers: int, ps: int | None, single: Sp
         speed=reached,
         efficiency=speed.efficiency(reached, single, workers),
         host=need,
-        fits=not place.memory or need <= memory.usable(place),
+        fits=memory.fits(need, place),
         servers=chosen,
         ps=server,
     )
@@ -116,8 +116,8 @@ def _choice(
         most = f"parameter servers need {served.host / GB:.1f} GB on one host"
         return "neither", (why, f"{most}: more hosts, or more memory")
     times = max(mirrored.efficiency, served.efficiency if served.fits else 0.0) * mirrored.workers
+    share = mirrored.speed.exchange * mirrored.speed.steps
     if times < 1:
-        share = mirrored.speed.exchange * mirrored.speed.steps
         why = (
             f"one worker is faster: {mirrored.workers} do {times:.2g} times its work, as the exchange takes {share:.0%}"
         )
@@ -127,7 +127,6 @@ def _choice(
         more = f"{served.speed.examples / mirrored.speed.examples:.1f} times the examples a second"
         tables = f"{1 - dense:.0%} of the parameters are in tables, of which a step touches some rows"
         return "ps", (f"{more}: {tables}, and workers do not wait for each other",)
-    share = mirrored.speed.exchange * mirrored.speed.steps
     links = "fast links" if share < SLOW else f"the exchange takes {share:.0%} of a step"
     return "mwms", (f"{dense:.0%} dense, {links}: all workers step together, and compute what one would",)
 
@@ -135,7 +134,7 @@ def _choice(
 def _too_large(model: Model, place: Place, option: Option) -> str:
     have = f"of {place.memory / GB:.1f} GB ({memory.USABLE:.0%} may be planned for)"
     here = place.on_one_host(option.workers)
-    if here > 1 and option.worker.bytes <= memory.usable(place):
+    if here > 1 and memory.fits(option.worker.bytes, place):
         return f"{here} workers on one host need {option.host / GB:.1f} GB, {have}"
     largest = max(model.variables, key=lambda one: one.bytes)
     what = f"{model.bytes / GB:.1f} GB of variables"
