@@ -14,7 +14,7 @@ from phalanx.events import Record
 from phalanx.job.declare import declare
 from phalanx.job.flags import Flags
 from phalanx.launch import Launched, follow, launch
-from phalanx.names import TaskId
+from phalanx.names import TaskId, many
 from phalanx.observe.follow import View
 from phalanx.observe.standing import counted
 from phalanx.protocol import people
@@ -67,7 +67,7 @@ def measure(
         state = follow(launched, view)
         found = _judged(state, view, wanted)
         workers = flags.workers or 1
-        say(f"{workers} worker{'s' * (workers > 1)}: {found:.4g} steps/s")
+        say(f"{many(workers, 'worker')}: {found:.4g} steps/s")
         return Measured(workers=workers, ps=flags.ps or 0, steps=found, memory=dict(view.memory), work=view.work())
 
 

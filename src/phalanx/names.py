@@ -49,6 +49,11 @@ def an(name: str) -> str:
     return f"{'an' if name[:1] in 'aeio' else 'a'} {name}"
 
 
+def many(number: int, noun: str) -> str:
+    """`1 worker`, `4 workers`: so many in a sentence."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def join_host_port(host: str, port: int) -> str:
     """`n7:2222`, and `[fd00::1]:2222` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

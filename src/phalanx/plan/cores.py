@@ -6,9 +6,10 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from phalanx.names import TaskId
+from phalanx.names import TaskId, many
 from phalanx.plan.host import Core, Host
 from phalanx.plan.outline import Outline
+from phalanx.plan.placement import fellows
 
 #: By so much may a set of cores be fuller than the average: the tasks on it hold up their group.
 _SKEW = 1.05
@@ -53,12 +54,9 @@ def core_shares(
     """
     if not outline.sharing.pin:
         return {}, {}
-    by_host: dict[int, list[TaskId]] = {}
-    for task in outline.tasks():
-        by_host.setdefault(placed[task].id, []).append(task)
     cpus: dict[TaskId, tuple[int, ...]] = {}
     unpinned: dict[int, str] = {}
-    for tasks in by_host.values():
+    for tasks in fellows(outline.tasks(), placed).values():
         host = placed[tasks[0]]
         wants = [
             Want(
@@ -92,10 +90,10 @@ def split(nodes: Sequence[Sequence[Core]], wants: Sequence[Want]) -> Split:
     claimed = sum(seat.size for seat in seats)
     rest, others = total - claimed, [want for want in wants if want.cpus is None]
     if rest < 0 or (others and not rest):
-        return Split(why=f"the cpus of its tasks are {_cores(claimed)} of {total}, which leaves some task none")
+        return Split(why=f"the cpus of its tasks are {many(claimed, 'core')} of {total}, which leaves some task none")
     sets = _sets(len(others), rest)
     if sets == 1 < len(others):
-        return Split(why=f"{len(others)} tasks on {_cores(rest)} go fastest when none is pinned")
+        return Split(why=f"{len(others)} tasks on {many(rest, 'core')} go fastest when none is pinned")
     for first in range(sets):
         group = others[first::sets]
         near = tuple(dict.fromkeys(node for want in group for node in want.near))
@@ -141,7 +139,3 @@ def _take(seat: _Seat, free: list[list[Core]]) -> None:
 
 def _cpus(cores: Iterable[Core]) -> tuple[int, ...]:
     return tuple(sorted(cpu for core in cores for cpu in core))
-
-
-def _cores(number: int) -> str:
-    return f"{number} core{'s' * (number != 1)}"

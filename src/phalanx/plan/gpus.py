@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from phalanx.errors import PlaceError
-from phalanx.names import TRAINING_TYPES, TaskId
+from phalanx.names import TRAINING_TYPES, TaskId, many
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Role, Strategy
 
@@ -59,7 +59,7 @@ def _some(count: int, task: TaskId, host: Host, taken: Counter[int]) -> tuple[in
     first = taken[host.id]
     if first + count > host.gpus:
         has = f"{host.gpus or 'none'}" + (f", and {first} of them taken" if first else "")
-        message = f"{task} wants {count} GPU{'s' * (count > 1)}; {host.name} has {has}"
+        message = f"{task} wants {many(count, 'GPU')}; {host.name} has {has}"
         raise PlaceError(message, hint=_FEWER if host.gpus else _NO_GPU)
     taken[host.id] = first + count
     return tuple(range(first, first + count))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from phalanx.errors import PlaceError
 from phalanx.names import TaskId
@@ -20,6 +20,14 @@ def place(outline: Outline, hosts: Sequence[Host]) -> Mapping[TaskId, Host]:
         message = "no host has joined"
         raise PlaceError(message)
     return {task: host for role in outline.roles for task, host in _place_role(role, hosts).items()}
+
+
+def fellows(tasks: Iterable[TaskId], placed: Mapping[TaskId, Host]) -> Mapping[int, list[TaskId]]:
+    """The same tasks in their order, by the number of their host."""
+    found: dict[int, list[TaskId]] = {}
+    for task in tasks:
+        found.setdefault(placed[task].id, []).append(task)
+    return found
 
 
 def _place_role(role: Role, hosts: Sequence[Host]) -> dict[TaskId, Host]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from phalanx.names import TaskId
 from phalanx.plan.host import Host
 from phalanx.plan.outline import Outline, Strategy
+from phalanx.plan.placement import fellows
 
 #: A connection's queues, 64 by themselves, each with a thread of its own (facts §6).
 QUEUES = "TF_GRPC_WORKER_CACHE_QUEUES"
@@ -24,23 +25,21 @@ def thread_settings(
     thread for each core of 64, a container of 4 spends its CPU time early in each period, and waits.
     With one thread between operations, as on one CPU, a worker of ParameterServerStrategy waits for itself (facts §4).
     """
-    by_host: dict[int, list[TaskId]] = {}
-    for task, host in placed.items():
-        by_host.setdefault(host.id, []).append(task)
+    by_host = fellows(placed, placed)
     settings: dict[TaskId, dict[str, str]] = {}
     for task, host in placed.items():
         env = settings[task] = {}
-        fellows = by_host[host.id]
-        if outline.sharing.threads and (len(fellows) > 1 or 0 < host.quota < host.cpus):
-            env[WITHIN] = str(outline.role(task.type).cpus or _even(outline, host, fellows))
+        here = by_host[host.id]
+        if outline.sharing.threads and (len(here) > 1 or 0 < host.quota < host.cpus):
+            env[WITHIN] = str(outline.role(task.type).cpus or _even(outline, host, here))
         lone = len(cpus[task]) == 1 if task in cpus else host.cpus == 1 and outline.strategy is Strategy.PS
         if outline.sharing.between and lone:
             env[BETWEEN] = "2"
     return settings
 
 
-def _even(outline: Outline, host: Host, fellows: Sequence[TaskId]) -> int:
+def _even(outline: Outline, host: Host, here: Sequence[TaskId]) -> int:
     """What is left by those that were promised a number, for each of the others."""
-    claims = [outline.role(task.type).cpus for task in fellows]
+    claims = [outline.role(task.type).cpus for task in here]
     left = (host.quota or host.cpus) - sum(claim or 0 for claim in claims)
     return max(math.ceil(left / claims.count(None)), 1)

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from phalanx.names import many
 from phalanx.sizing import memory as memories
 from phalanx.sizing import speed as speeds
 from phalanx.sizing.model import Model
 from phalanx.sizing.place import Place
-from phalanx.sizing.words import size
+from phalanx.sizing.words import columns, size
 
 #: A load above this part of the cores takes time from what is measured.
 BUSY = 0.5
@@ -116,9 +117,8 @@ def lines(rows: Sequence[Row]) -> list[str]:
         )
         for row in rows
     ]
-    wide = [max(len(line[at]) for line in told) for at in range(len(told[0]))]
-    table = ["  ".join(cell.rjust(wide[at]) for at, cell in enumerate(line)) for line in told]
-    return [*table, *NOTES, *(_waits(row) for row in rows if row.steps.off >= FAR and 0 < row.used < IDLE)]
+    waits = [_waits(row) for row in rows if row.steps.off >= FAR and 0 < row.used < IDLE]
+    return [*columns(told, str.rjust), *NOTES, *waits]
 
 
 def _size(row: Row) -> str:
@@ -139,12 +139,8 @@ def busy(load: float, cores: int) -> str:
     """What to say of a machine that others use, by its load before anything has started; empty where it is idle."""
     if load <= BUSY * cores:
         return ""
-    others = f"this machine is busy (load {load:.1f} on {_many(cores, 'core')}) before anything has started"
+    others = f"this machine is busy (load {load:.1f} on {many(cores, 'core')}) before anything has started"
     return f"{others}: steps/s are lower than on an idle one, and `off` is larger; go by core time"
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def as_json(row: Row) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from phalanx.names import many
 from phalanx.sizing.model import Model
 from phalanx.sizing.place import Place
 from phalanx.sizing.verdict import Advice, Option
@@ -20,6 +22,12 @@ def size(number: float) -> str:
             shown = number / unit
             return f"{shown:.1f} {name}" if shown < 100 else f"{shown:.0f} {name}"  # noqa: PLR2004 - three digits
     return f"{number:.0f} B"
+
+
+def columns(rows: Sequence[Sequence[str]], just: Callable[[str, int], str]) -> list[str]:
+    """Each row as one line, with every column as wide as its widest cell. `just`: `str.ljust` or `str.rjust`."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(just, row, wide)).rstrip() for row in rows]
 
 
 def lines(advice: Advice, model: Model, place: Place) -> list[str]:
@@ -78,7 +86,7 @@ def _option(one: Option) -> dict[str, Any]:
 
 def _model(model: Model) -> str:
     tables = sum(one.bytes for one in model.tables)
-    share = f", {tables / model.bytes:.0%} of them in {_many(len(model.tables), 'table')}" if tables else ""
+    share = f", {tables / model.bytes:.0%} of them in {many(len(model.tables), 'table')}" if tables else ""
     of = "of all workers together" if model.spread == "global" else "of each worker"
     slots = f", optimizer {size(model.slots)}" if model.slots else ""
     return f"model:  {size(model.bytes)} of parameters{share}{slots}; batch {model.batch} {of}"
@@ -86,14 +94,14 @@ def _model(model: Model) -> str:
 
 def _place(place: Place) -> str:
     link = f", {size(place.bandwidth)}/s between them" if place.bandwidth else ""
-    return f"place:  {_many(place.hosts, 'host')} of {_many(place.cores, 'core')} and {size(place.memory)}{link}"
+    return f"place:  {many(place.hosts, 'host')} of {many(place.cores, 'core')} and {size(place.memory)}{link}"
 
 
 def _table(advice: Advice) -> list[str]:
     rows = [("", "memory of a worker", "sent a step", "steps/s", "examples/s", "efficiency", "fits")]
     rows += [
         (
-            f"{one.strategy}, {_many(one.workers, 'worker')}" + (f", {one.servers.count} ps" if one.servers else ""),
+            f"{one.strategy}, {many(one.workers, 'worker')}" + (f", {one.servers.count} ps" if one.servers else ""),
             size(one.worker.bytes),
             size(one.speed.sent),
             f"{one.speed.steps:.3g}",
@@ -103,8 +111,7 @@ def _table(advice: Advice) -> list[str]:
         )
         for one in advice.options
     ]
-    wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(wide[at]) for at, cell in enumerate(row)).rstrip() for row in rows]
+    return columns(rows, str.ljust)
 
 
 def _compared(advice: Advice, model: Model) -> list[str]:
@@ -115,7 +122,3 @@ def _compared(advice: Advice, model: Model) -> list[str]:
     each = model.batch_of_one(workers)
     together = f"a step of mwms is of all workers together ({each * workers:.0f} examples)"
     return [f"compare examples/s: {together}, one of ps of one worker by itself ({each:.0f})"]
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
