@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from phalanx.cli.looking import looked_at, positive, read
-from phalanx.cli.values import whole
+from phalanx.cli.looking import looked_at, number, option, positive
+from phalanx.cli.values import read
 from phalanx.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,31 +25,23 @@ _BATCH = 32
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
 
 
-def _option(group: cyclopts.Group) -> cyclopts.Parameter:
-    return cyclopts.Parameter(group=group, negative=(), show_default=False)
-
-
-def _number(group: cyclopts.Group) -> cyclopts.Parameter:
-    return cyclopts.Parameter(group=group, show_default=False, converter=whole)
-
-
 def advise(
     *command: str,
-    workers: Annotated[int, _number(_PLACE)] = 2,
-    ps: Annotated[int | None, _number(_PLACE)] = None,
-    hosts: Annotated[int, _number(_PLACE)] = 1,
-    memory: Annotated[str | None, _option(_PLACE)] = None,
-    cores: Annotated[int | None, _number(_PLACE)] = None,
-    bandwidth: Annotated[str | None, _option(_PLACE)] = None,
-    parameters: Annotated[str | None, _option(_MODEL)] = None,
-    tables: Annotated[tuple[str, ...], _option(_MODEL)] = (),
-    ids: Annotated[int, _number(_MODEL)] = 1,
-    optimizer: Annotated[str, _option(_MODEL)] = "adam",
-    batch: Annotated[int | None, _number(_MODEL)] = None,
-    step: Annotated[str | None, _option(_MODEL)] = None,
-    python: Annotated[str | None, _option(_LOOK)] = None,
-    patience: Annotated[str, _option(_LOOK)] = "2m",
-    json: Annotated[bool, _option(_OUTPUT)] = False,
+    workers: Annotated[int, number(_PLACE)] = 2,
+    ps: Annotated[int | None, number(_PLACE)] = None,
+    hosts: Annotated[int, number(_PLACE)] = 1,
+    memory: Annotated[str | None, option(_PLACE)] = None,
+    cores: Annotated[int | None, number(_PLACE)] = None,
+    bandwidth: Annotated[str | None, option(_PLACE)] = None,
+    parameters: Annotated[str | None, option(_MODEL)] = None,
+    tables: Annotated[tuple[str, ...], option(_MODEL)] = (),
+    ids: Annotated[int, number(_MODEL)] = 1,
+    optimizer: Annotated[str, option(_MODEL)] = "adam",
+    batch: Annotated[int | None, number(_MODEL)] = None,
+    step: Annotated[str | None, option(_MODEL)] = None,
+    python: Annotated[str | None, option(_LOOK)] = None,
+    patience: Annotated[str, option(_LOOK)] = "2m",
+    json: Annotated[bool, option(_OUTPUT)] = False,
 ) -> int:
     """Say which strategy fits a training, what it needs and how fast it goes, and why.
 
@@ -103,12 +95,7 @@ def advise(
     from phalanx.sizing import given, words  # noqa: PLC0415 - as above
     from phalanx.sizing.verdict import advise as decide  # noqa: PLC0415 - as above
 
-    positive(
-        workers=workers,
-        hosts=hosts,
-        ids=ids,
-        **{name: one for name, one in (("ps", ps), ("batch", batch)) if one is not None},
-    )
+    positive(workers=workers, hosts=hosts, ids=ids, ps=ps, batch=batch)
     seconds = None if step is None else read(some_seconds, "--step", step)
     seen: Seen | None = None
     if command:
@@ -148,8 +135,7 @@ def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | No
     from phalanx.sizing import given  # noqa: PLC0415 - as above
     from phalanx.sizing.place import BANDWIDTH, RTT, Core, Place  # noqa: PLC0415 - as above
 
-    if cores is not None:
-        positive(cores=cores)
+    positive(cores=cores)
     room = read(size, "--memory", memory) if memory is not None else facts.memory_bytes()
     if memory is not None and not room:
         raise InputError(f"--memory {memory}: a host has some", hint="write 64Gi or 512GB, of one host")

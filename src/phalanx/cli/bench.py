@@ -11,8 +11,8 @@ from typing import Annotated
 
 import cyclopts
 
-from phalanx.cli.looking import looked_at, positive, read
-from phalanx.cli.values import whole
+from phalanx.cli.looking import looked_at, number, option, positive
+from phalanx.cli.values import read
 from phalanx.errors import InputError
 
 _SIZE = cyclopts.Group("Size", sort_key=1)
@@ -20,19 +20,15 @@ _TRAINING = cyclopts.Group("Training", sort_key=4)
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
 
 
-def _option(group: cyclopts.Group) -> cyclopts.Parameter:
-    return cyclopts.Parameter(group=group, negative=(), show_default=False)
-
-
 def bench(
     *command: str,
-    workers: Annotated[str, _option(_SIZE)] = "1,2",
-    ps: Annotated[int | None, cyclopts.Parameter(group=_SIZE, show_default=False, converter=whole)] = None,
-    steps: Annotated[int, cyclopts.Parameter(group=_TRAINING, show_default=False, converter=whole)] = 50,
-    seconds: Annotated[str, _option(_TRAINING)] = "5s",
-    patience: Annotated[str, _option(_TRAINING)] = "5m",
-    python: Annotated[str | None, _option(_TRAINING)] = None,
-    json: Annotated[bool, _option(_OUTPUT)] = False,
+    workers: Annotated[str, option(_SIZE)] = "1,2",
+    ps: Annotated[int | None, number(_SIZE)] = None,
+    steps: Annotated[int, number(_TRAINING)] = 50,
+    seconds: Annotated[str, option(_TRAINING)] = "5s",
+    patience: Annotated[str, option(_TRAINING)] = "5m",
+    python: Annotated[str | None, option(_TRAINING)] = None,
+    json: Annotated[bool, option(_OUTPUT)] = False,
 ) -> int:
     """Run a script for some steps at several sizes, and print what that took beside what `phalanx advise` reckons.
 
@@ -72,7 +68,7 @@ def bench(
 
     if not command:
         raise InputError("there is nothing to bench", hint="name a script: phalanx bench --workers 1,2 train.py")
-    positive(steps=steps, **({"ps": ps} if ps is not None else {}))
+    positive(steps=steps, ps=ps)
     wanted = Wanted(
         steps=steps,
         seconds=read(some_seconds, "--seconds", seconds),

@@ -13,7 +13,7 @@ import cyclopts
 
 from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags, names_a_run
-from phalanx.cli.values import whole
+from phalanx.cli.values import read, whole
 from phalanx.errors import InputError
 from phalanx.names import an
 
@@ -173,7 +173,7 @@ class _Asked:
         self._faults = tuple(parse_fault(text, seconds=seconds) for text in faults)
         self._count = (0 if faults else 1) if count is None else count
         self._seed = random.randrange(1 << 20) if seed is None else seed  # noqa: S311 - to be repeated, not guessed
-        self._every, self._patience = _duration("--every", every), _duration("--patience", patience)
+        self._every, self._patience = read(seconds, "--every", every), read(seconds, "--patience", patience)
         self._kinds = tuple(known_kind(name.strip(), "--kinds").name for name in kinds.split(",") if name.strip())
         self._reference, self._tolerance, self._pattern = reference, tolerance, compare or ""
         if self._count < 0 or (self._count and not self._kinds):
@@ -247,15 +247,6 @@ def _check_stalls(faults: Sequence[Fault], outline: Outline) -> None:
     for role in outline.roles:
         if role.type in types and deaf(role.command):
             raise InputError(f"stall: {an(role.type)} cannot be made to: {' '.join(role.command)}", hint=WANTED)
-
-
-def _duration(flag: str, text: str) -> float:
-    from phalanx.job.units import seconds  # noqa: PLC0415 - not for --help
-
-    try:
-        return seconds(text)
-    except ValueError as wrong:
-        raise InputError(f"{flag}: {wrong}") from wrong
 
 
 def _say(line: str) -> None:

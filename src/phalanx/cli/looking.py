@@ -1,4 +1,4 @@
-"""What `advise` and `bench` share: the look at a script, announced, and how their numbers are read."""
+"""What `advise` and `bench` share: the look at a script, announced, and their flags."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+import cyclopts
+
+from phalanx.cli.values import whole
 from phalanx.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,11 +19,19 @@ if TYPE_CHECKING:
 
     from phalanx.sizing.look import Seen
 
-_T = TypeVar("_T", int, float)
-
 #: What is beyond is a slip, and would be reckoned for hours.
 _LARGEST = 10**9
 _MOST = {"workers": 10**5, "ps": 10**5, "hosts": 10**5, "cores": 10**5, "ids": 10**6}
+
+
+def option(group: cyclopts.Group) -> cyclopts.Parameter:
+    """A flag whose default stands in its own words."""
+    return cyclopts.Parameter(group=group, negative=(), show_default=False)
+
+
+def number(group: cyclopts.Group) -> cyclopts.Parameter:
+    """The same for a whole number; see `positive`."""
+    return cyclopts.Parameter(group=group, show_default=False, converter=whole)
 
 
 def looked_at(verb: Callable[..., int], command: tuple[str, ...], python: str | None, patience: float) -> Seen:
@@ -73,18 +84,12 @@ def unread(words: Sequence[str], flags: Collection[str], script: str) -> list[st
     ]
 
 
-def positive(**numbers: int) -> None:
-    """At least 1, and no more than any training has. Raises InputError naming the flag."""
-    for name, number in numbers.items():
-        if number < 1:
-            raise InputError(f"--{name}: must be at least 1, not {number}")
-        if number > _MOST.get(name, _LARGEST):
-            raise InputError(f"--{name}: must be at most {_MOST.get(name, _LARGEST)}, not {number}")
-
-
-def read(reader: Callable[[object], _T], flag: str, text: str) -> _T:
-    """The value of a flag. Raises InputError in the reader's words."""
-    try:
-        return reader(text)
-    except ValueError as wrong:
-        raise InputError(f"{flag}: {wrong}") from wrong
+def positive(**numbers: int | None) -> None:
+    """At least 1, and no more than any training has, where they are given. Raises InputError naming the flag."""
+    for name, given in numbers.items():
+        if given is None:
+            continue
+        if given < 1:
+            raise InputError(f"--{name}: must be at least 1, not {given}")
+        if given > _MOST.get(name, _LARGEST):
+            raise InputError(f"--{name}: must be at most {_MOST.get(name, _LARGEST)}, not {given}")

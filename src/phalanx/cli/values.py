@@ -1,16 +1,18 @@
-"""How the value of an option is read: whole numbers and choices, in the same words for every verb."""
+"""How the value of an option is read: whole numbers, choices, durations, in the same words for every verb."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from cyclopts import Token
 
 from phalanx.errors import InputError
 from phalanx.job.nearest import nearest
+
+_T = TypeVar("_T", int, float)
 
 #: Nothing else that Python calls a number: `2_0`, `0x4`, `2.0`, `010` would each surprise somebody.
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
@@ -49,6 +51,14 @@ def file_or_stdout(hint: Any, tokens: Sequence[Token]) -> Path:
     if not token.value:
         raise InputError(f"{_flag(token)}wants a file, not an empty text", hint="- prints it instead")
     return Path(token.value)
+
+
+def read(reader: Callable[[object], _T], flag: str, text: str) -> _T:
+    """The value of a flag. Raises InputError in the reader's words."""
+    try:
+        return reader(text)
+    except ValueError as wrong:
+        raise InputError(f"{flag}: {wrong}") from wrong
 
 
 def _flag(token: Token) -> str:
