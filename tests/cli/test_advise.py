@@ -42,6 +42,8 @@ def test_scripts_get_json(phalanx):
         (("advise", "--parameters", "1M", "--workers", "9" * 18), "--workers: must be at most 100000, not 999"),
         (("advise", "--tables", "1Mx8", "--ids", "9" * 18), "--ids: must be at most 1000000, not 999"),
         (("advise", "--parameters", "9" * 26 + "T"), "--parameters 999"),
+        (("advise", "--memory", "much", "train.py"), "--memory: 'much' is no size"),
+        (("advise", "--cores", "0", "train.py"), "--cores: must be at least 1, not 0"),
         (("advise", "no-such.py"), "no such file: no-such.py"),
         (("bench", "--workers", "1,x", "train.py"), "--workers 1,x: not numbers by comma"),
         (("bench",), "there is nothing to bench"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as encoder
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,6 @@ from phalanx.cli.values import read
 from phalanx.errors import InputError
 
 if TYPE_CHECKING:
-    from phalanx.sizing.look import Seen
     from phalanx.sizing.model import Model
     from phalanx.sizing.place import Place
 
@@ -97,19 +97,18 @@ def advise(
 
     positive(workers=workers, hosts=hosts, ids=ids, ps=ps, batch=batch)
     seconds = None if step is None else read(some_seconds, "--step", step)
-    seen: Seen | None = None
+    place = _place(hosts=hosts, memory=memory, cores=cores, bandwidth=bandwidth)
     if command:
         if parameters is not None or tables:
             raise InputError("a script and --parameters both say what the model is", hint="leave one of them out")
         seen = looked_at(advise, command, python, read(some_seconds, "--patience", patience))
-        model = _of_batch(seen.model, batch, command)
+        model, place = _of_batch(seen.model, batch, command), dataclasses.replace(place, core=seen.core)
     else:
         model = given.model(parameters=parameters, tables=tables, optimizer=optimizer, batch=batch or _BATCH, ids=ids)
     if seconds is not None:
         model = model.timed(seconds, workers)
     if facts.gpu_count() and seconds is None:
         sys.stderr.write("phalanx: there are GPUs here, and a step is reckoned for CPUs: say --step 120ms\n")
-    place = _place(seen, hosts=hosts, memory=memory, cores=cores, bandwidth=bandwidth)
     advice = decide(model, place, workers, ps=ps)
     if json:
         print(encoder.dumps(words.as_json(advice, model, place), indent=2))
@@ -129,11 +128,11 @@ def _of_batch(model: Model, batch: int | None, command: tuple[str, ...]) -> Mode
     return changed
 
 
-def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | None, bandwidth: str | None) -> Place:
+def _place(*, hosts: int, memory: str | None, cores: int | None, bandwidth: str | None) -> Place:
     from phalanx.agent import facts  # noqa: PLC0415 - not for --help
     from phalanx.job.units import size  # noqa: PLC0415 - as above
     from phalanx.sizing import given  # noqa: PLC0415 - as above
-    from phalanx.sizing.place import BANDWIDTH, RTT, Core, Place  # noqa: PLC0415 - as above
+    from phalanx.sizing.place import BANDWIDTH, RTT, Place  # noqa: PLC0415 - as above
 
     positive(cores=cores)
     room = read(size, "--memory", memory) if memory is not None else facts.memory_bytes()
@@ -146,5 +145,4 @@ def _place(seen: Seen | None, *, hosts: int, memory: str | None, cores: int | No
         memory=room,
         bandwidth=link if hosts > 1 else None,
         rtt=RTT if hosts > 1 else 0.0,
-        core=seen.core if seen is not None else Core(),
     )
