@@ -17,9 +17,12 @@ _YOUNG = 60.0
 
 @contextlib.contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """An empty folder, removed in the end. It is locked for as long as its process lives, whatever ends that."""
+    """An empty folder, removed in the end. It is locked for as long as its process lives, whatever ends that.
+
+    What somebody still writes there while it is removed is left to the next sweep.
+    """
     _sweep(prefix)
-    with tempfile.TemporaryDirectory(prefix=prefix) as name:
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         held = _locked(Path(name))
         try:
             yield Path(name)

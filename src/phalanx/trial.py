@@ -6,11 +6,9 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -33,6 +31,7 @@ from phalanx.plan.wire import from_wire, to_wire
 from phalanx.records.index import Entry
 from phalanx.records.reader import read_end, read_state
 from phalanx.records.writer import write_atomic
+from phalanx.scratch import scratch
 from phalanx.states import RunPhase, RunState, steps_done
 
 _PR_SET_PDEATHSIG = 1
@@ -223,8 +222,7 @@ class _Launcher:
 @contextlib.contextmanager
 def _started(declared: Declared, *, runs: Path, environ: Mapping[str, str]) -> Iterator[tuple[_Launcher, Entry, Path]]:
     """A prepared run on its way; afterwards its launcher has gone. Ctrl-C and TERM go to the launcher alone."""
-    folder = Path(tempfile.mkdtemp(prefix="phalanx-chaos-"))
-    try:
+    with scratch("phalanx-chaos-") as folder:
         launcher, entry = _fork(declared, runs=runs, environ=environ, folder=folder)
 
         def pass_on(number: int, frame: FrameType | None) -> None:
@@ -239,8 +237,6 @@ def _started(declared: Declared, *, runs: Path, environ: Mapping[str, str]) -> I
             launcher.wait()
             for number, handler in before.items():
                 signal.signal(number, handler)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fork(declared: Declared, *, runs: Path, environ: Mapping[str, str], folder: Path) -> tuple[_Launcher, Entry]:
