@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from phalanx.agent.crowd import spent_by
 from phalanx.errors import JobFailedError, PlaceError, StoppedError
 from phalanx.events import Record
 from phalanx.job.declare import declare
@@ -71,31 +72,35 @@ def measure(
         return Measured(workers=workers, ps=flags.ps or 0, steps=found, memory=dict(view.memory), work=view.work())
 
 
+class _Count(NamedTuple):
+    """When (Unix seconds), the steps by then, and the core seconds; or what lies between two counts."""
+
+    seconds: float = 0.0
+    steps: int = 0
+    used: float = 0.0
+
+
 class _Counting(View):
     """Counts while the run is followed, and has it stopped when that is enough."""
 
     def __init__(self, launched: Launched, wanted: Wanted) -> None:
         self._launched, self._wanted = launched, wanted
         self._looked = self._began = time.monotonic()
-        #: When, how many steps, and how many core seconds by then.
-        self._first: tuple[float, int, float] | None = None
-        self._last: tuple[float, int, float] | None = None
+        self._first: _Count | None = None
+        #: From the first count to the last.
+        self._span = _Count()
         #: Role → bytes.
         self.memory: dict[str, int] = {}
         #: Whether the time was over first, and whether the run was asked to stop from here.
         self.late = self.stopped = False
 
     def found(self) -> float | None:
-        """Steps a second between the first and the last count; None where there are not two."""
-        if self._first is None or self._last is None or self._last[1] - self._first[1] < self._wanted.steps:
-            return None
-        return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])
+        """Steps a second between the first and the last count; None where they are too few."""
+        return self._span.steps / self._span.seconds if self._span.steps >= self._wanted.steps else None
 
     def work(self) -> float:
         """Core seconds of one step, of all tasks together."""
-        if self._first is None or self._last is None or self._last[1] == self._first[1]:
-            return 0.0
-        return (self._last[2] - self._first[2]) / (self._last[1] - self._first[1])
+        return self._span.used / self._span.steps if self._span.steps else 0.0
 
     def update(self, state: RunState, records: Sequence[Record]) -> None:
         """At each look."""
@@ -115,18 +120,12 @@ class _Counting(View):
         leader = tasks.get(TaskId("chief", 0)) or tasks.get(TaskId("worker", 0))
         sample = leader.sample if leader is not None else None
         if sample is not None and sample.steps >= WARM:
-            used = sum(_used(task.pid) for task in tasks.values() if task.pid is not None)
-            count = sample.at, sample.steps, used
-            self._first = self._first or count
-            self._last = count
+            used = sum(spent_by(task.pid) for task in tasks.values() if task.pid is not None)
+            first = self._first = self._first or _Count(sample.at, sample.steps, used)
+            self._span = _Count(sample.at - first.seconds, sample.steps - first.steps, used - first.used)
 
     def _enough(self) -> bool:
-        if self._first is None or self._last is None:
-            return False
-        return (
-            self._last[1] - self._first[1] >= self._wanted.steps
-            and self._last[0] - self._first[0] >= self._wanted.seconds
-        )
+        return self._span.steps >= self._wanted.steps and self._span.seconds >= self._wanted.seconds
 
     def _remember(self, state: RunState) -> None:
         for task in state.tasks.values():
@@ -154,16 +153,6 @@ def _high_water(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
-
-
-def _used(pid: int) -> float:
-    """Core seconds that it has used; 0 where it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    user, system = 11, 12  # places behind the name, which may hold spaces
-    return (int(fields[user]) + int(fields[system])) / os.sysconf("SC_CLK_TCK")
 
 
 def _judged(state: RunState, view: _Counting, wanted: Wanted) -> float:

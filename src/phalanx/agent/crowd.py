@@ -54,7 +54,7 @@ class Meter:
 
     def look(self, now: float, cpus: Collection[int], ours: Iterable[int]) -> float | None:
         """The part of the time of `cpus` that others have had; None at the first look. `ours`: our processes' pids."""
-        used, own = spent(self._proc), {pid: self._spent(pid) for pid in ours}
+        used, own = spent(self._proc), {pid: spent_by(pid, self._proc) for pid in ours}
         last, self._last = self._last, (now, used, own)
         if last is None or now <= last[0] or not cpus:
             return None
@@ -63,9 +63,11 @@ class Meter:
         mine = sum(max(had - own_then.get(pid, 0.0), 0.0) for pid, had in own.items())
         return max(busy - mine, 0.0) / ((now - then) * len(cpus))
 
-    def _spent(self, pid: int) -> float:
-        fields = _read(self._proc / str(pid) / "stat").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+
+def spent_by(pid: int, proc: Path = Path("/proc")) -> float:
+    """The CPU seconds of one process; 0 where it has gone."""
+    fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
 def spent(proc: Path = Path("/proc")) -> dict[int, float]:
