@@ -101,6 +101,7 @@ def test_with_a_core_for_each_no_two_tasks_have_their_own_in_common(nodes, count
         ((cores(2, sibling=4), cores(2, first=2, sibling=4)), 2, [(0, 1, 4, 5), (2, 3, 6, 7)]),
         ((cores(5), cores(5, first=5)), 4, [(0, 1, 4), (2, 3, 4), (5, 6, 9), (7, 8, 9)]),
         ((cores(3),), 1, [(0, 1, 2)]),
+        ((cores(3),), 20, [()] * 20),  # 7, 7 and 6 of them: a sixth more work for some
     ],
 )
 def test_cores_are_split_evenly(nodes, tasks, got):

@@ -11,8 +11,8 @@ from phalanx.plan.host import Core, Host
 from phalanx.plan.outline import Outline
 from phalanx.plan.placement import fellows
 
-#: By so much may a set of cores be fuller than the average: the tasks on it hold up their group.
-_SKEW = 1.05
+#: By so much may the fullest set of cores be fuller than the emptiest: the tasks on it hold up their group.
+_SKEW = 1.1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +104,7 @@ def split(nodes: Sequence[Sequence[Core]], wants: Sequence[Want]) -> Split:
 
 def _sets(tasks: int, cores: int) -> int:
     """Into how many equal sets the cores are cut: one for each task, or for equal numbers of tasks."""
-    if tasks <= cores or -(-tasks // cores) * cores <= _SKEW * tasks:
+    if tasks <= cores or -(-tasks // cores) <= _SKEW * (tasks // cores):
         return min(tasks, cores)
     return math.gcd(tasks, cores)
 
