@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,8 @@ _OTHER_WAYS = frozenset({"__enter__", "enter_context", "ExitStack", "experimenta
 _DEEP = 8
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+_Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Owner = _Named | ast.Lambda
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,16 +64,18 @@ class Scopes:
     @functools.cached_property
     def _within(self) -> frozenset[str]:
         """Names of the functions and classes that may run within a `with`, or of which that is not seen."""
+        defined: dict[str, list[_Named]] = collections.defaultdict(list)
+        for module in self.program.modules:
+            for node in module.nodes:
+                if isinstance(node, _Named):
+                    defined[node.name].append(node)
         found = {name for module in self.program.modules for name in _used_within(module)}
         waiting = list(found)
         while waiting:
-            name = waiting.pop()
-            for module in self.program.modules:
-                for node in module.nodes:
-                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
-                        new = set(_names(ast.walk(node))) - found
-                        found |= new
-                        waiting += new
+            for node in defined.get(waiting.pop(), ()):
+                new = set(_names(ast.walk(node))) - found
+                found |= new
+                waiting += new
         return frozenset(found)
 
 
@@ -93,7 +97,7 @@ def _in_scope(module: Module, node: ast.AST) -> bool:
     return False
 
 
-def _owners(module: Module, node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None]:
+def _owners(module: Module, node: ast.AST) -> Iterator[_Named | None]:
     """The functions and classes it is defined in, of which a decorator may enter anything; None: one without a name."""
     at = module.parents.get(node)
     while at is not None:
