@@ -6,10 +6,11 @@ import ast
 import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Iterator
 
 from phalanx.script.module import Module
-from phalanx.script.program import MODELS, Program
+from phalanx.script.program import Program
 
 #: Other ways into a scope, which are not followed.
 _OTHER_WAYS = frozenset({"__enter__", "enter_context", "ExitStack", "experimental_set_strategy"})
@@ -57,8 +58,7 @@ class Scopes:
                 if returned is not None:
                     return self._made(*returned, depth + 1)
                 keras = self.program.keras_name(self.program.maker(module, node) or "")
-                known = keras is not None and (keras.name in MODELS or keras.name.startswith("applications."))
-                return (module, node) if known else None
+                return (module, node) if keras is not None and keras.is_model else None
         return None
 
     @functools.cached_property
@@ -81,11 +81,8 @@ class Scopes:
 
 def _withs(module: Module, node: ast.AST) -> Iterator[ast.With | ast.AsyncWith]:
     """Those it stands in, up to its function."""
-    at = module.parents.get(node)
-    while at is not None and not isinstance(at, _Function):
-        if isinstance(at, ast.With | ast.AsyncWith):
-            yield at
-        at = module.parents.get(at)
+    inside = itertools.takewhile(lambda it: not isinstance(it, _Function), module.above(node))
+    return (it for it in inside if isinstance(it, ast.With | ast.AsyncWith))
 
 
 def _in_scope(module: Module, node: ast.AST) -> bool:
@@ -99,11 +96,7 @@ def _in_scope(module: Module, node: ast.AST) -> bool:
 
 def _owners(module: Module, node: ast.AST) -> Iterator[_Named | None]:
     """The functions and classes it is defined in, of which a decorator may enter anything; None: one without a name."""
-    at = module.parents.get(node)
-    while at is not None:
-        if isinstance(at, _Owner):
-            yield None if isinstance(at, ast.Lambda) else at
-        at = module.parents.get(at)
+    return (None if isinstance(it, ast.Lambda) else it for it in module.above(node) if isinstance(it, _Owner))
 
 
 def _used_within(module: Module) -> Iterator[str]:
