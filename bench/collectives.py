@@ -16,6 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from runtime import BOOT, QUIET, placed
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -23,7 +25,6 @@ from phalanx.agent.life import Life  # noqa: E402 - the path above is what makes
 from phalanx.agent.ports import PortHolder  # noqa: E402 - as above
 from phalanx.agent.standby import boot_env  # noqa: E402 - as above
 
-BOOT = str(ROOT / "src" / "phalanx" / "runtime" / "boot")
 BLOCK, BLOCKS = 40, 60
 
 WORKER = f"""
@@ -85,15 +86,10 @@ def pair(size: int) -> list[list[float]]:
         env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTRAOP_THREADS": "1", "TF_GRPC_REUSE_PORT": "1"}
         env["TF_CONFIG"] = json.dumps(task)
         life = Life()
-        for number, fd in life.fds.items():
-            os.dup2(fd, number, inheritable=True)
         env |= {**boot_env(env, BOOT), **life.env()}
         argv = ["taskset", "-c", str(index % (os.cpu_count() or 1)), sys.executable, "-c", WORKER, str(size)]
-        process = subprocess.Popen(
-            argv, env=env, pass_fds=tuple(life.fds), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        for number in life.fds:
-            os.close(number)
+        with placed(life.fds):
+            process = subprocess.Popen(argv, env=env, pass_fds=tuple(life.fds), **QUIET)
         started.append((process, life))
     figures = []
     for process, life in started:

@@ -42,28 +42,29 @@ def last_first_step(out: Path, workers: int) -> float:
     return max(float(path.read_text()) for path in sorted(out.iterdir())[:workers])
 
 
+def run_by_hand(workers: int, script: Path, *words: str, home: Path, timeout: float) -> None:
+    """N background processes with TF_CONFIG, as a shell script would start them; until all have ended well."""
+    cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(workers)]}
+    tasks = [
+        subprocess.Popen(
+            [sys.executable, str(script), *words],
+            env=environ(home)
+            | {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for index in range(workers)
+    ]
+    codes = [task.wait(timeout=timeout) for task in tasks]
+    if any(codes):
+        raise SystemExit(f"by hand: exit codes {codes}")
+
+
 def by_hand(workers: int, home: Path) -> float:
-    """N background processes with TF_CONFIG, as a shell script would start them. Seconds to the last first step."""
+    """Seconds to the last first step."""
     with tempfile.TemporaryDirectory() as folder:
-        addresses = [f"127.0.0.1:{free_port()}" for _ in range(workers)]
         began = time.time()
-        tasks = [
-            subprocess.Popen(
-                [sys.executable, str(SCRIPT), folder],
-                env=environ(home)
-                | {
-                    "TF_CONFIG": json.dumps(
-                        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-                    )
-                },
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            for index in range(workers)
-        ]
-        codes = [task.wait(timeout=120) for task in tasks]
-        if any(codes):
-            raise SystemExit(f"by hand: exit codes {codes}")
+        run_by_hand(workers, SCRIPT, folder, home=home, timeout=120)
         return last_first_step(Path(folder), workers) - began
 
 

@@ -11,11 +11,12 @@ same in microseconds for a larger one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,17 +72,24 @@ print(statistics.median(ratios), statistics.median(costs), statistics.median([se
 """
 
 
+@contextlib.contextmanager
+def placed(fds: Mapping[int, int]) -> Iterator[None]:
+    """The files at the numbers they have in the child, while it is started."""
+    for number, fd in fds.items():
+        os.dup2(fd, number, inheritable=True)
+    yield
+    for number in fds:
+        os.close(number)
+
+
 def figures(program: str, *, runtime: bool) -> list[float]:
     argv = [sys.executable, "-c", program]
     if not runtime:
         return list(map(float, subprocess.run(argv, env=ENV, check=True, **QUIET).stdout.split()))
     life = Life()
-    for number, fd in life.fds.items():
-        os.dup2(fd, number, inheritable=True)
     env = {**ENV, **boot_env(ENV, BOOT), **life.env()}
-    done = subprocess.run(argv, env=env, check=True, pass_fds=tuple(life.fds), **QUIET)
-    for number in life.fds:
-        os.close(number)
+    with placed(life.fds):
+        done = subprocess.run(argv, env=env, check=True, pass_fds=tuple(life.fds), **QUIET)
     step = life.sign().step
     life.close()
     assert step in (WARM + STEPS, WARM + 2 * BLOCK * BLOCKS), step  # noqa: S101 - a bench that measures nothing is worse than none

@@ -16,13 +16,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from runtime import BOOT, placed
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from phalanx.agent.standby import Standby, boot_env  # noqa: E402 - the path above is what makes it this tree's
 from phalanx.script.imports import imports_of  # noqa: E402 - as above
 
-BOOT = str(ROOT / "src" / "phalanx" / "runtime" / "boot")
 SCRIPT = "import os\nimport numpy\nimport tensorflow as tf\nimport keras\nos.write(1, b'here')\nos._exit(0)\n"
 ENV = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
 IDENTITY = {"TF_CONFIG": '{"cluster": {"worker": ["127.0.0.1:22100"]}, "task": {"type": "worker", "index": 0}}'}
@@ -38,18 +39,15 @@ def cold(argv: list[str], folder: Path) -> float:
 
 def standby(argv: list[str], folder: Path) -> float:
     one = Standby(boot=BOOT, imports=imports_of(argv, folder))
-    for number, fd in one.fds.items():
-        os.dup2(fd, number, inheritable=True)
-    process = subprocess.Popen(
-        argv,
-        cwd=folder,
-        env={**ENV, **one.env(ENV)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        pass_fds=tuple(one.fds),
-    )
-    for number in one.fds:
-        os.close(number)
+    with placed(one.fds):
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env={**ENV, **one.env(ENV)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=tuple(one.fds),
+        )
     one.started()
     select.select([one._ready], [], [])  # noqa: SLF001 - `wait_ready` needs a loop
     assert one.ready, "the interpreter has ended"  # noqa: S101 - a bench that measures nothing is worse than none

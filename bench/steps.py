@@ -10,7 +10,6 @@ pair counts as quiet where nobody else had more than a tenth of the cores during
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -20,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from launch import environ, free_port
+from launch import environ, run_by_hand
 
 QUIET = 0.1
 SCRIPT = Path(__file__).parent / "steps_train.py"
@@ -44,22 +43,8 @@ def rate(folder: str) -> float:
 
 
 def by_hand(workers: int, kind: str, seconds: float, home: Path) -> float:
-    """N background processes with TF_CONFIG, as a shell script would start them."""
     with tempfile.TemporaryDirectory() as folder:
-        cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(workers)]}
-        tasks = [
-            subprocess.Popen(
-                [sys.executable, str(SCRIPT), folder, kind, str(seconds)],
-                env=environ(home)
-                | {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            for index in range(workers)
-        ]
-        codes = [task.wait(timeout=300) for task in tasks]
-        if any(codes):
-            raise SystemExit(f"by hand: exit codes {codes}")
+        run_by_hand(workers, SCRIPT, folder, kind, str(seconds), home=home, timeout=300)
         return rate(folder)
 
 

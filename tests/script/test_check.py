@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
@@ -286,6 +287,20 @@ def test_a_script_that_calls_itself_ends():
     read = module(text)
     assert read is not None
     assert len(walk(read, ()).steps) <= 5000
+
+
+def test_a_script_of_thousands_of_lines_is_read_in_seconds():
+    """Each function hands others on, and each name may lead to one: all are looked at once, not once for each."""
+    functions = "".join(
+        f"def use_{n}(x_{n}):\n    y_{n} = x_{n}.a_{n}(b_{n}, c_{n}=d_{n})\n    return map(use_{n + 1}, y_{n}.e_{n})\n"
+        for n in range(1000)
+    )
+    began = time.process_time()
+    made = "def made():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel = made()\n"
+    assert [finding.id for finding in found(MWMS + functions + made + "model.fit(use_0(1))\n")] == [
+        "model-outside-scope"
+    ]
+    assert time.process_time() - began < 20
 
 
 def test_values_that_name_each_other_over_and_over_have_an_end():

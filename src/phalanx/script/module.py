@@ -44,7 +44,7 @@ class Module:
         for node in self.nodes:
             for name, dotted in _imported(node, self.name):
                 meant[name].add(canonical(dotted))
-        stores = collections.Counter(_stored(self.nodes))
+        stores = collections.Counter(stored(self.nodes))
         known = {name: next(iter(those)) for name, those in meant.items() if len(those) == 1 and not stores[name]}
         aliases = [
             (node.targets[0].id, node.value)
@@ -60,7 +60,7 @@ class Module:
     @functools.cached_property
     def numbers(self) -> Mapping[str, int]:
         """Whole numbers that have a name: assigned once in the file, at module level."""
-        stores = collections.Counter(_stored(self.nodes))
+        stores = collections.Counter(stored(self.nodes))
         return {
             node.targets[0].id: node.value.value
             for node in self.tree.body
@@ -125,10 +125,14 @@ class Module:
 
     def scope_of(self, node: ast.AST) -> Scope:
         """The function around it; None at module level (a class body is part of what is around it)."""
-        at: ast.AST | None = self.parents.get(node)
-        while at is not None and not isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
+        return next((it for it in self.above(node) if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)), None)
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What it is part of, from its parent to the module itself."""
+        at = self.parents.get(node)
+        while at is not None:
+            yield at
             at = self.parents.get(at)
-        return at
 
 
 def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
@@ -181,7 +185,16 @@ def _imported(node: ast.AST, module: str) -> Iterator[tuple[str, str]]:
             yield from ((alias.asname or alias.name, f"{package}.{alias.name}") for alias in names if alias.name != "*")
 
 
-def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def roots(node: ast.AST) -> Iterator[str]:
+    """The packages that a statement imports from; one relative to its own module is none."""
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name.partition(".")[0] for alias in names)
+        case ast.ImportFrom(module=str(name), level=0):
+            yield name.partition(".")[0]
+
+
+def stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that are given a meaning other than by an import."""
     for node in nodes:
         match node:

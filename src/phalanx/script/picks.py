@@ -10,6 +10,8 @@ from typing import NamedTuple
 from phalanx.script.module import Function, Module, argument
 from phalanx.script.program import Program, Roles
 
+#: Where nobody says how many there are: what `phalanx run --workers 2` makes.
+PLAIN = Roles(worker=2)
 #: What a script calls the two parts of its task; `["task"]["type"]` is read besides.
 _TYPES = frozenset({"task_type", "job_type", "tasktype"})
 _INDICES = frozenset({"task_id", "task_index", "task_idx", "task_num", "taskid"})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from phalanx.script.environment import Change, changes
 from phalanx.script.installed import Installed
-from phalanx.script.module import Function, Module, canonical
+from phalanx.script.module import Function, Module, roots
 from phalanx.script.values import UNKNOWN, Values
 from phalanx.script.walk import Step, Walked, walk
 from phalanx.tfconfig.finding import Severity
@@ -80,7 +80,7 @@ _HARMLESS = frozenset(
 _LEGACY = "TF_USE_LEGACY_KERAS"
 #: Names of Keras that build a model.
 MODELS = ("Sequential", "Model", "models.Sequential", "models.Model")
-_MODEL_NAMES = (*MODELS, "models.load_model", "saving.load_model")
+_LOADERS = ("models.load_model", "saving.load_model")
 _DEEP = 8
 
 
@@ -109,11 +109,25 @@ class Called(NamedTuple):
     name: str
 
 
+class Method(NamedTuple):
+    """A call of a method of something, which `holder` is."""
+
+    module: Module
+    node: ast.Call
+    holder: ast.expr
+    name: str
+
+
 class Keras(NamedTuple):
     """A name of Keras: which one will answer (2, 3), and the name below the package."""
 
     generation: int
     name: str
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it makes a model."""
+        return self.name in MODELS or self.name.startswith("applications.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,6 +170,19 @@ class Program:
             for module in self.modules
             for node in module.nodes
             if isinstance(node, ast.Call) and (name := module.dotted(node.func)) is not None
+        )
+
+    def methods(self, *names: str) -> Iterator[Method]:
+        """Every call of a method of one of these names, whether it is ever reached or not."""
+        return (method for method in self._methods if method.name in names)
+
+    @functools.cached_property
+    def _methods(self) -> tuple[Method, ...]:
+        return tuple(
+            Method(module, node, node.func.value, node.func.attr)
+            for module in self.modules
+            for node in module.nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         )
 
     @functools.cached_property
@@ -201,7 +228,7 @@ class Program:
         fine = own | _HARMLESS | sys.stdlib_module_names
         dynamic = {"importlib", "exec", "eval", "runpy", "__import__"}
         return not (self.words & dynamic) and all(
-            root in fine for module in self.modules for node in module.nodes for root in _roots(node)
+            not _is_relative(node) and fine.issuperset(roots(node)) for module in self.modules for node in module.nodes
         )
 
     def says(self, text: str) -> bool:
@@ -333,14 +360,13 @@ class Program:
         return tuple(self._fits())
 
     def _fits(self) -> Iterator[tuple[Module, ast.Call, int]]:
-        for module in self.modules:
-            compiled = {ast.dump(receiver) for _, receiver in _methods(module, "compile")}
-            for node, receiver in _methods(module, "fit"):
-                made = self.keras_name(self.maker(module, receiver) or "")
-                if made is not None and (made.name in _MODEL_NAMES or made.name.startswith("applications.")):
-                    yield module, node, made.generation
-                elif ast.dump(receiver) in compiled and (only := self._only_keras()) is not None:
-                    yield module, node, only
+        compiled = {(module, ast.dump(holder)) for module, _, holder, _ in self.methods("compile")}
+        for module, node, holder, _ in self.methods("fit"):
+            made = self.keras_name(self.maker(module, holder) or "")
+            if made is not None and (made.is_model or made.name in _LOADERS):
+                yield module, node, made.generation
+            elif (module, ast.dump(holder)) in compiled and (only := self._only_keras()) is not None:
+                yield module, node, only
 
     def _only_keras(self) -> int | None:
         """The one Keras that the program's names are of."""
@@ -365,14 +391,9 @@ class Program:
         )
 
 
-def _roots(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Import(names=names):
-            yield from (canonical(alias.name).partition(".")[0] for alias in names)
-        case ast.ImportFrom(module=str(name), level=0):
-            yield name.partition(".")[0]
-        case ast.ImportFrom(level=level) if level:
-            yield "."  # a package around the script is not followed
+def _is_relative(node: ast.AST) -> bool:
+    """Whether it imports from a package around the script, which is not followed."""
+    return isinstance(node, ast.ImportFrom) and node.level > 0
 
 
 def _is_own(target: ast.expr, attr: str) -> bool:
@@ -382,11 +403,3 @@ def _is_own(target: ast.expr, attr: str) -> bool:
         and isinstance(target.value, ast.Name)
         and target.value.id == "self"
     )
-
-
-def _methods(module: Module, name: str) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Each call of a method, with what it is called on."""
-    for node in module.nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(value=receiver, attr=attr)) if attr == name:
-                yield node, receiver

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Iterator
 
 from phalanx.script.module import Module
-from phalanx.script.program import MODELS, Program
+from phalanx.script.program import Program
 
 #: Other ways into a scope, which are not followed.
 _OTHER_WAYS = frozenset({"__enter__", "enter_context", "ExitStack", "experimental_set_strategy"})
@@ -16,7 +18,8 @@ _OTHER_WAYS = frozenset({"__enter__", "enter_context", "ExitStack", "experimenta
 _DEEP = 8
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+_Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Owner = _Named | ast.Lambda
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,33 +58,31 @@ class Scopes:
                 if returned is not None:
                     return self._made(*returned, depth + 1)
                 keras = self.program.keras_name(self.program.maker(module, node) or "")
-                known = keras is not None and (keras.name in MODELS or keras.name.startswith("applications."))
-                return (module, node) if known else None
+                return (module, node) if keras is not None and keras.is_model else None
         return None
 
     @functools.cached_property
     def _within(self) -> frozenset[str]:
         """Names of the functions and classes that may run within a `with`, or of which that is not seen."""
+        defined: dict[str, list[_Named]] = collections.defaultdict(list)
+        for module in self.program.modules:
+            for node in module.nodes:
+                if isinstance(node, _Named):
+                    defined[node.name].append(node)
         found = {name for module in self.program.modules for name in _used_within(module)}
         waiting = list(found)
         while waiting:
-            name = waiting.pop()
-            for module in self.program.modules:
-                for node in module.nodes:
-                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
-                        new = set(_names(ast.walk(node))) - found
-                        found |= new
-                        waiting += new
+            for node in defined.get(waiting.pop(), ()):
+                new = set(_names(ast.walk(node))) - found
+                found |= new
+                waiting += new
         return frozenset(found)
 
 
 def _withs(module: Module, node: ast.AST) -> Iterator[ast.With | ast.AsyncWith]:
     """Those it stands in, up to its function."""
-    at = module.parents.get(node)
-    while at is not None and not isinstance(at, _Function):
-        if isinstance(at, ast.With | ast.AsyncWith):
-            yield at
-        at = module.parents.get(at)
+    inside = itertools.takewhile(lambda it: not isinstance(it, _Function), module.above(node))
+    return (it for it in inside if isinstance(it, ast.With | ast.AsyncWith))
 
 
 def _in_scope(module: Module, node: ast.AST) -> bool:
@@ -93,13 +94,9 @@ def _in_scope(module: Module, node: ast.AST) -> bool:
     return False
 
 
-def _owners(module: Module, node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None]:
+def _owners(module: Module, node: ast.AST) -> Iterator[_Named | None]:
     """The functions and classes it is defined in, of which a decorator may enter anything; None: one without a name."""
-    at = module.parents.get(node)
-    while at is not None:
-        if isinstance(at, _Owner):
-            yield None if isinstance(at, ast.Lambda) else at
-        at = module.parents.get(at)
+    return (None if isinstance(it, ast.Lambda) else it for it in module.above(node) if isinstance(it, _Owner))
 
 
 def _used_within(module: Module) -> Iterator[str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.script.picks import Picks, Test, training
+from phalanx.script.picks import PLAIN, Picks, Test, training
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
 
-#: Where nobody says how many there are: what `phalanx run --workers 2` makes.
-_PLAIN = Roles(worker=2)
 _SAVES = frozenset({"save", "save_weights", "export", "save_model", "rmtree", "write"})
 
 
@@ -24,7 +22,7 @@ def _nowhere(program: Program) -> Iterator[Hit]:
     """It picks nobody here, and somebody in a cluster with a chief; `master` picks nobody anywhere."""
     if program.alone or program.strategy != "mwms":
         return
-    roles = program.roles or _PLAIN
+    roles = program.roles or PLAIN
     picks = Picks(program=program)
     for test in picks.tests():
         asked = _names(test)

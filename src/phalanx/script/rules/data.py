@@ -111,11 +111,9 @@ def _divided(program: Program) -> Iterator[tuple[Module, ast.expr]]:
     for module, call, _ in program.fits:
         validation = next((word.value for word in call.keywords if word.arg == "validation_data"), None)
         yield from ((module, data) for data in (argument(call, 0, "x"), validation) if data is not None)
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Call(func=ast.Attribute(attr="experimental_distribute_dataset"), args=[data, *_]):
-                    yield module, data
+    for module, node, _, _ in program.methods("experimental_distribute_dataset"):
+        if node.args:
+            yield module, node.args[0]
 
 
 def _source(program: Program, module: Module, node: ast.expr | None, depth: int = 0) -> _Source | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from phalanx.script.endings import Endings
 from phalanx.script.module import Module, argument
-from phalanx.script.program import MODELS, Program
+from phalanx.script.program import Keras, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.rules.scope import outside
 from phalanx.script.rules.tensorflow1 import names, once
@@ -62,19 +62,12 @@ def _name_gone(program: Program) -> Iterator[Hit]:
     yield from once(program, f"Keras {'.'.join(map(str, program.keras or ()))}", found)
 
 
-def _methods(program: Program, *wanted: str) -> Iterator[tuple[Module, ast.Call, str]]:
-    """Calls of a method of a Keras 3 model, metric or optimizer, with the name of what it is called on."""
-    for module in program.modules:
-        for node in module.nodes:
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in wanted):
-                continue
-            made = program.keras_name(program.maker(module, node.func.value) or "")
-            if made is not None and made.generation == _THREE:
-                yield module, node, made.name
-
-
-def _is_model(name: str) -> bool:
-    return name in MODELS or name.startswith("applications.")
+def _methods(program: Program, *wanted: str) -> Iterator[tuple[Module, ast.Call, Keras]]:
+    """Calls of a method of a Keras 3 model, metric or optimizer, with what made the thing it is called on."""
+    for module, node, holder, _ in program.methods(*wanted):
+        made = program.keras_name(program.maker(module, holder) or "")
+        if made is not None and made.generation == _THREE:
+            yield module, node, made
 
 
 def _path(program: Program, module: Module, call: ast.Call) -> str | None:
@@ -85,9 +78,9 @@ def _path(program: Program, module: Module, call: ast.Call) -> str | None:
 
 
 def _save_weights(program: Program) -> Iterator[Hit]:
-    for module, call, name in _methods(program, "save_weights"):
+    for module, call, made in _methods(program, "save_weights"):
         path = _path(program, module, call)
-        if _is_model(name) and path is not None and not path.endswith(".weights.h5"):
+        if made.is_model and path is not None and not path.endswith(".weights.h5"):
             yield Hit(module, call, f'save_weights("{path}") does not end in .weights.h5')
     for module, call, save_weights_only in _checkpoints(program):
         path = _path(program, module, call)
@@ -104,9 +97,9 @@ def _checkpoints(program: Program) -> Iterator[tuple[Module, ast.Call, object]]:
 
 
 def _save_path(program: Program) -> Iterator[Hit]:
-    for module, call, name in _methods(program, "save"):
+    for module, call, made in _methods(program, "save"):
         path = _path(program, module, call)
-        if _is_model(name) and path is not None and not path.endswith((".keras", ".h5", ".hdf5")):
+        if made.is_model and path is not None and not path.endswith((".keras", ".h5", ".hdf5")):
             yield Hit(module, call, f'save("{path}") says neither .keras nor .h5')
     for module, call, save_weights_only in _checkpoints(program):
         path = _path(program, module, call)
@@ -115,15 +108,15 @@ def _save_path(program: Program) -> Iterator[Hit]:
 
 
 def _reset_states(program: Program) -> Iterator[Hit]:
-    for module, call, name in _methods(program, "reset_states"):
-        if name.startswith("metrics.") or _is_model(name):
-            what = "metric" if name.startswith("metrics.") else "model"
+    for module, call, made in _methods(program, "reset_states"):
+        if made.name.startswith("metrics.") or made.is_model:
+            what = "metric" if made.name.startswith("metrics.") else "model"
             yield Hit(module, call, f"a {what} of Keras 3 has no reset_states()")
 
 
 def _method_gone(program: Program) -> Iterator[Hit]:
-    for module, call, name in _methods(program, *_METHODS_GONE):
-        if _is_model(name):
+    for module, call, made in _methods(program, *_METHODS_GONE):
+        if made.is_model:
             yield Hit(module, call, f"a model of Keras 3 has no {ast.unparse(call.func).rpartition('.')[2]}()")
 
 
@@ -135,7 +128,7 @@ def _learning_rate(program: Program) -> Iterator[Hit]:
             holder = node.value
             if isinstance(holder, ast.Attribute) and holder.attr == "optimizer":
                 made = program.keras_name(program.maker(module, holder.value) or "")
-                fits = made is not None and made.generation == _THREE and _is_model(made.name)
+                fits = made is not None and made.generation == _THREE and made.is_model
             else:
                 made = program.keras_name(program.maker(module, holder) or "")
                 fits = made is not None and made.generation == _THREE and made.name.startswith(_OPTIMIZERS)
@@ -202,16 +195,13 @@ def _mwms_compile(program: Program) -> Iterator[Hit]:
         return
     if not any(generation == _THREE and program.happens(call) for _, call, generation in program.fits):
         return
-    for module in program.modules:
-        for node in module.nodes:
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            for word in node.keywords if node.func.attr == "compile" else ():
-                match word:
-                    case ast.keyword(arg="jit_compile", value=ast.Constant(value=True)):
-                        yield Hit(module, node, "compile(jit_compile=True) before a fit of several workers.")
-                    case ast.keyword(arg="steps_per_execution", value=ast.Constant(value=int(many))) if many > 1:
-                        yield Hit(module, node, f"compile(steps_per_execution={many}) before a fit of several workers.")
+    for module, node, _, _ in program.methods("compile"):
+        for word in node.keywords:
+            match word:
+                case ast.keyword(arg="jit_compile", value=ast.Constant(value=True)):
+                    yield Hit(module, node, "compile(jit_compile=True) before a fit of several workers.")
+                case ast.keyword(arg="steps_per_execution", value=ast.Constant(value=int(many))) if many > 1:
+                    yield Hit(module, node, f"compile(steps_per_execution={many}) before a fit of several workers.")
 
 
 RULES = (

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from phalanx.script.module import roots
 from phalanx.script.program import Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.tfconfig.finding import Severity
@@ -56,7 +57,7 @@ def _no_module(program: Program) -> Iterator[Hit]:
         if any(isinstance(it, ast.Attribute) and module.dotted(it) in _MOVES for it in module.nodes):
             continue
         for node in module.nodes:
-            for name in _roots(node):
+            for name in roots(node):
                 known = name in own or name in sys.stdlib_module_names or name in told
                 if known or not program.reached(module, node) or program.installed.has(name) is not False:
                     continue
@@ -68,14 +69,6 @@ def _no_module(program: Program) -> Iterator[Hit]:
                     yield Hit(module, node, said, fix=fix, severity=Severity.WARNING)
                 else:
                     yield Hit(module, node, f"the module {name} is not installed")
-
-
-def _roots(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Import(names=names):
-            yield from (alias.name.partition(".")[0] for alias in names)
-        case ast.ImportFrom(module=str(module), level=0):
-            yield module.partition(".")[0]
 
 
 RULES = (

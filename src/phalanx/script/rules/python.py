@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from phalanx.script.module import Module
+from phalanx.script.module import Module, stored
 from phalanx.script.program import Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.rules.tensorflow1 import tried
@@ -29,7 +29,7 @@ def _forgotten(program: Program) -> Iterator[Hit]:
     for module in program.modules:
         if module.words & _ANYWHERE or any(map(_is_star, module.nodes)):
             continue
-        bound = frozenset(name for node in module.nodes for name in _bound(node))
+        bound = {*stored(module.nodes), *(name for node in module.nodes for name in _bound(node))}
         told: set[str] = set()
         for node in module.nodes:
             if not isinstance(node, ast.Name) or node.id not in _MODULES or node.id in bound or node.id in told:
@@ -57,14 +57,11 @@ def _is_star(node: ast.AST) -> bool:
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
+    """Names that have a meaning by an import, a pattern, or in a place that is not seen."""
     match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            yield name
         case ast.alias(name=name, asname=other):
             yield other or name.partition(".")[0]
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             yield name
         case ast.MatchMapping(rest=str(name)):
             yield name

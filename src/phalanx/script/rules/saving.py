@@ -100,17 +100,14 @@ def _writes(program: Program) -> Iterator[_Write]:
 
 def _saved(program: Program) -> Iterator[_Write]:
     """By a method of the model or of tf.train.Checkpoint."""
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in _METHODS:
-                    made = program.maker(module, holder) or ""
-                    if made == _CHECKPOINT and attr in ("save", "write"):
-                        yield _Write(module, node, argument(node, 0, "file_prefix"), "checkpoints")
-                    keras = program.keras_name(made)
-                    if keras is not None and keras.name in MODELS:
-                        mended = attr in _WHOLE and keras.generation >= _THREE
-                        yield _Write(module, node, _first(node), "its model", mended)
+    for module, node, holder, attr in program.methods(*_METHODS):
+        made = program.maker(module, holder) or ""
+        if made == _CHECKPOINT and attr in ("save", "write"):
+            yield _Write(module, node, argument(node, 0, "file_prefix"), "checkpoints")
+        keras = program.keras_name(made)
+        if keras is not None and keras.name in MODELS:
+            mended = attr in _WHOLE and keras.generation >= _THREE
+            yield _Write(module, node, _first(node), "its model", mended)
 
 
 def _first(call: ast.Call) -> ast.expr | None:

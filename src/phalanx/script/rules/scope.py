@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from phalanx.script.module import Module
-from phalanx.script.picks import Picks, training
+from phalanx.script.picks import PLAIN, Picks, training
 from phalanx.script.program import Program, Roles
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.scopes import Scopes
@@ -15,8 +15,8 @@ from phalanx.tfconfig.finding import Severity
 
 #: Methods of a model that end in collectives of all workers.
 _COLLECTIVE = ("fit", "evaluate", "predict", "train_on_batch")
-#: Where nobody says how many there are: what `phalanx run --workers 2` makes, without a chief and with one.
-_PLAIN, _LED = Roles(worker=2), Roles(chief=1, worker=1)
+#: As `PLAIN`, with a chief.
+_LED = Roles(chief=1, worker=1)
 
 
 class Apart(NamedTuple):
@@ -51,14 +51,11 @@ def _in_one(program: Program) -> Iterator[Hit]:
     if program.strategy != "mwms" or program.alone or not program.strategies:
         return
     picks, scopes = Picks(program=program), Scopes(program=program)
-    for module in program.modules:
-        for node in module.nodes:
-            match node:
-                case ast.Call(func=ast.Attribute(value=model, attr=attr)) if attr in _COLLECTIVE:
-                    test = _deciding(picks, module, node)
-                    if test is not None and scopes.inside(module, model):
-                        said = f"`{_named(node)}` is for every worker, and `{ast.unparse(test)[:60]}` lets some do it"
-                        yield Hit(module, node, said, severity=Severity.WARNING)
+    for module, node, model, _ in program.methods(*_COLLECTIVE):
+        test = _deciding(picks, module, node)
+        if test is not None and scopes.inside(module, model):
+            said = f"`{_named(node)}` is for every worker, and `{ast.unparse(test)[:60]}` lets some do it"
+            yield Hit(module, node, said, severity=Severity.WARNING)
 
 
 def _deciding(picks: Picks, module: Module, node: ast.AST) -> ast.expr | None:
@@ -78,7 +75,7 @@ def _some(picks: Picks, module: Module, test: ast.expr) -> bool:
     if roles is not None:
         answers = picks.of(module, test, training(roles))
         return True in answers and False in answers
-    return {*picks.of(module, test, training(_PLAIN))} == {True, False} or (
+    return {*picks.of(module, test, training(PLAIN))} == {True, False} or (
         picks.of(module, test, training(_LED)) in ((True, False), (False, True)) and "chief" in ast.unparse(test)
     )
 

@@ -107,12 +107,7 @@ def once(program: Program, who: str, found: Sequence[tuple[Module, ast.AST, str]
 
 def tried(module: Module, node: ast.AST) -> bool:
     """Under `try`, or in its handler: whoever catches it knows what to do without."""
-    at: ast.AST | None = node
-    while at is not None:
-        if isinstance(at, ast.Try):
-            return True
-        at = module.parents.get(at)
-    return False
+    return any(isinstance(it, ast.Try) for it in (node, *module.above(node)))
 
 
 RULES = (
