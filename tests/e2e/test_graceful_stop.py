@@ -44,8 +44,17 @@ def left_after(here) -> dict[str, tuple[int, str]]:
     return found
 
 
+#: The grace is long, since on a crowded machine TensorFlow's own exit alone takes seven seconds and more.
+LOOP = f"""
+command: [{DIGITS}, --epochs, "5000"]
+roles: {{worker: {{count: 2}}}}
+grace: {{stop: 60s}}
+"""
+
+
 def test_phalanx_stop_ends_a_custom_loop_at_one_step(here):
-    launcher = here.start("run", "--workers", 2, DIGITS, "--epochs", 5000)
+    (here.folder / "job.yaml").write_text(LOOP)
+    launcher = here.start("run", "job.yaml")
     wait_for(lambda: "epoch 2/" in here.said("worker:0"), "two epochs")
     stopped = here.call("stop", here.run_folder().name)
     assert stopped.returncode == 0, stopped.stdout + stopped.stderr
