@@ -56,7 +56,7 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     here = place.on_one_host(workers)
     chain, work = compute(model, workers, place.core, place.cores)
     hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
-    wire = sent / place.bandwidth if place.bandwidth else 0.0
+    wire = sent / place.collective if place.collective else 0.0
     exchange = hops + max(wire, sent * BYTE / min(place.cores / here, PIPES))
     busy = here * work / place.cores
     taken = max(chain, busy)
