@@ -89,7 +89,7 @@ def advise(
         Measure these hosts, by pairs and all at once: n1,n2 or n[1-4], with NAME=ADDRESS where the others need another.
     through
         What runs a command on {host}, without a question (ssh -o BatchMode=yes -o ConnectTimeout=10 {host}).
-    probe-time
+    probe_time
         So long for each round of pairs (500ms).
     ports
         Hosts call each other at ports A-B only, for firewalls (any).

@@ -44,6 +44,8 @@ class Remote:
         self._awaited: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._said: deque[str] = deque(maxlen=_LINES)
         self._up = False
+        #: Why it has ended.
+        self._gone = ""
         self._tasks = [asyncio.create_task(self._hear()), asyncio.create_task(self._overhear())]
 
     @classmethod
@@ -95,6 +97,8 @@ class Remote:
     def _expect(self, number: int) -> asyncio.Future[dict[str, Any]]:
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._awaited[number] = answer
+        if self._gone:
+            self._give_up()
         return answer
 
     async def _tell(self, text: str) -> None:
@@ -123,10 +127,13 @@ class Remote:
                     self._said.append(line.decode(errors="replace").strip())
         code = await self._process.wait()
         await self._tasks[1]
-        why = next((said for said in reversed(self._said) if not said.startswith(_BANNER)), "")
+        self._gone = next((said for said in reversed(self._said) if not said.startswith(_BANNER)), "") or _ended(code)
+        self._give_up()
+
+    def _give_up(self) -> None:
         for answer in self._awaited.values():
             if not answer.done():
-                answer.set_exception(self._lost(why or _ended(code)))
+                answer.set_exception(self._lost(self._gone))
                 answer.exception()  # it may be that nobody waits for it any more
         self._awaited.clear()
 

@@ -40,11 +40,24 @@ class Probe:
         self.own, self.key = int(hello["host"]), bytes.fromhex(hello["key"])
         self.listener = listener(hello["ports"])
         self.port = self.listener.getsockname()[1]
+        self.over = False
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self.over = True
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
     def serve(self) -> None:
-        """Let peers in; does not return."""
+        """Let peers in, until `close`."""
         while True:
-            sock, _ = self.listener.accept()
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                if self.over:
+                    return
+                time.sleep(0.05)  # it has gone again, or there are too many at the moment
+                continue
             threading.Thread(target=self.welcome, args=(sock,), daemon=True).start()
 
     def welcome(self, sock: socket.socket) -> None:
