@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phalanx.network.measure import ROUNDS, Course
+from phalanx.network.measure import ROUNDS, Course, better, doubtful
+from phalanx.network.measured import Link
 from phalanx.network.schedule import ring, some, tournament
 
 
@@ -46,3 +47,28 @@ def test_many_hosts_cost_no_more_than_some_rounds_and_that_is_said():
     assert Course.of(3, 1.0).words() == "3 pairs in 3 rounds, then all hosts at once: about 5 s"
     assert not Course.of(3, 1.0).lone
     assert Course.of(1, 1.0).words() == "its memory and cores: one host has no links"
+
+
+def links(rates):
+    return [Link(source=a, target=b, rate=rate, rtt=1e-4) for (a, b), rate in rates.items()]
+
+
+def test_what_is_far_below_the_others_is_measured_once_more_and_nobody_plays_twice_in_a_round():
+    rates = {(a, b): 100.0 for a in range(6) for b in range(6) if a != b}
+    assert doubtful(links(rates)) == ()
+    assert doubtful(links(rates | {(0, 1): 10.0, (1, 0): 40.0, (2, 1): 20.0, (4, 3): 30.0})) == (
+        ((0, 1), (3, 4)),
+        ((1, 2),),
+    )
+    assert doubtful([]) == ()
+
+
+def test_a_slow_host_costs_three_rounds_more_and_not_one_for_each_other():
+    slow = {way: 1.0 for n in range(9) for way in ((n, 9), (9, n))}
+    rates = {(a, b): 100.0 for a in range(10) for b in range(10) if a != b} | slow
+    assert [len(one) for one in doubtful(links(rates))] == [1, 1, 1]
+
+
+def test_the_better_of_two_is_kept_for_each_direction():
+    once, again = links({(0, 1): 1.0, (1, 0): 9.0, (0, 2): 5.0}), links({(0, 1): 4.0, (1, 0): 8.0})
+    assert better(once, again) == links({(0, 1): 4.0, (1, 0): 9.0, (0, 2): 5.0})

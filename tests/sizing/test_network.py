@@ -65,6 +65,7 @@ def test_a_host_all_of_whose_links_are_slow_is_named_in_their_place(count):
 
 def test_two_hosts_have_nothing_to_compare_but_their_directions():
     assert network.slow(measured(2, both(0, 1, 11 * MB))) == ()
+    assert [one.who for one in network.slow(measured(2, {(0, 1): 11 * MB}))] == ["link n1→n2"]
 
 
 def test_the_smallest_host_is_planned_for_and_named():

@@ -56,12 +56,12 @@ class Measured:
     @property
     def median(self) -> float | None:
         """Bytes a second of the middle link."""
-        return statistics.median_low([link.rate for link in self.links]) if self.links else None
+        return statistics.median([link.rate for link in self.links]) if self.links else None
 
     @property
     def rtt(self) -> float:
         """Seconds there and back of the middle link; 0 for one host."""
-        return statistics.median_low([link.rtt for link in self.links]) if self.links else 0.0
+        return statistics.median([link.rtt for link in self.links]) if self.links else 0.0
 
 
 def save(measured: Measured, path: Path) -> None:

@@ -21,6 +21,9 @@ from phalanx.network.inside import phalanx_probe as inside
 #: take the same words. `code` reads its lines from the input: the first one is the probe.
 PYTHON = ("python3", "-I", "-S", "-m", "code")
 
+#: What the probe is written for.
+OLDEST = (3, 9)
+
 #: Seconds in which a probe ends by itself once its input has ended, and once nobody has said anything to it.
 _LEAVING, IDLE = 2.0, 120
 #: Lines of what the command says that an error looks through, and what Python says in them of itself.
@@ -156,7 +159,9 @@ class Remote:
 def _program() -> str:
     """The probe as one line."""
     source = Path(inside.__file__).read_text(encoding="utf-8")
-    return f"exec({source!a}, {{'__name__': 'phalanx_probe'}})\n"
+    old = f"sys.exit('its python3 is %d.%d, and {OLDEST[0]}.{OLDEST[1]} is needed' % sys.version_info[:2])"
+    probe = f"exec({source!a}, {{'__name__': 'phalanx_probe'}})"
+    return f"import sys; {old} if sys.version_info < {OLDEST} else {probe}\n"
 
 
 def _answer(line: bytes) -> dict[str, Any] | None:

@@ -65,7 +65,8 @@ def slow(measured: Measured) -> tuple[Slow, ...]:
     found = list(_hosts(measured))
     named = {way for one in found for way in one.ways}
     rest = [link for link in measured.links if (link.source, link.target) not in named]
-    others = statistics.median_low([link.rate for link in rest]) if rest else 0.0
+    # Of few links the better half: two of six may be the slow ones.
+    others = statistics.median_high([link.rate for link in rest]) if rest else 0.0
     pairs: dict[tuple[int, int], list[Link]] = {}
     for link in rest:
         if link.rate <= others * SLOW:
@@ -86,7 +87,7 @@ def _hosts(measured: Measured) -> Iterator[Slow]:
         own = [link for link in measured.links if number in (link.source, link.target)]
         others = [link.rate for link in measured.links if number not in (link.source, link.target)]
         if own and others:
-            median = statistics.median_low(others)
+            median = statistics.median_high(others)
             if max(link.rate for link in own) <= median * SLOW:
                 ways = tuple((link.source, link.target) for link in own)
                 rate = min(link.rate for link in own)

@@ -179,26 +179,26 @@ def pour(sock: socket.socket, seconds: float) -> float:
 
 
 def swallow(sock: socket.socket, seconds: float) -> None:
-    """Take what comes for so long from its first byte, say how much a second that was, and let the caller go first."""
-    buffer = bytearray(CHUNK)
-    every, counted = sock.recv_into(buffer), 0
-    began = first = last = time.monotonic()
-    while last < began + seconds:
+    """Take what comes for so long from its first byte, say how much a second that was, and let the caller go first.
+
+    All streams of a caller count over the same part of that time, so that their rates add up, even where one starves.
+    """
+    buffer, counted = bytearray(CHUNK), 0
+    sock.recv_into(buffer)
+    now = time.monotonic()
+    first, end = now + SKIP * seconds, now + seconds
+    while now < end:
+        sock.settimeout(end - now)
         try:
             got = sock.recv_into(buffer)
         except socket.timeout:
-            got = 0
+            break
         now = time.monotonic()
         if not got:
             break
-        every += got
-        if last >= began + SKIP * seconds:
-            counted += got
-        else:
-            first = now
-        last = now
-    rate = counted / (last - first) if counted and last > first else every / max(time.monotonic() - began, 1e-6)
-    sock.sendall(RATE.pack(rate))
+        counted += got if first <= now < end else 0
+    sock.settimeout(PATIENCE)
+    sock.sendall(RATE.pack(counted / (end - first)))
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and sock.recv_into(buffer):
         pass
