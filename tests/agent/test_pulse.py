@@ -18,6 +18,7 @@ class Told:
     stepped: float | None = None
     longest: float = 0.0
     doing: str = ""
+    inside: bool | None = None
 
 
 class Film:

@@ -208,7 +208,6 @@ class Watch:
             case Quiet(since):
                 self._tell(running, ev.TaskQuiet, now, since=since)
             case Stalled():
-                fields = {"since": word.since, "step": word.step, "longest": word.longest}
-                self._tell(running, ev.TaskStalled, now, **fields, doing=word.doing, waits=word.waits)
+                self._tell(running, ev.TaskStalled, now, **{name: getattr(word, name) for name in word.__slots__})
             case Awake():
                 self._tell(running, ev.TaskAwake, now)
