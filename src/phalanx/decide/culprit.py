@@ -118,7 +118,8 @@ def _how(task: TaskState, run: str) -> tuple[Kind, str, str]:
     advice = f"{known.advice} ({known.source})" if known else f"phalanx logs {run} {task.id}"
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
     tail = "" if task.exit.signal is not None or was_preempted(task) else _said(task.exit)
-    return kind_of(task.exit), f"{words_for(task.exit)}{ran}{tail}", strayed(task.exit.last_lines) or advice
+    since = f": {known.since}" if known and known.since else ""
+    return kind_of(task.exit), f"{words_for(task.exit)}{ran}{tail}{since}", strayed(task.exit.last_lines) or advice
 
 
 def _said(event: TaskExited) -> str:
