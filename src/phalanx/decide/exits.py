@@ -166,7 +166,9 @@ def telling_line(lines: Sequence[str]) -> str:
     raised = lines[at].strip()
     below = own_words(lines[at + 1 :]) if raised.endswith(":") else ()
     reason = next((line.strip() for line in below if not _BETWEEN.match(line)), "")
-    return f"{raised} {reason}" if reason else raised.removesuffix(":")
+    if not reason and _RAISED.fullmatch(raised):
+        return raised.removesuffix(":")  # it has no message
+    return f"{raised} {reason}".rstrip()
 
 
 def evidence(event: TaskExited) -> tuple[str, ...]:
