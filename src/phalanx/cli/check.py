@@ -50,8 +50,8 @@ def check(
         int | None, Parameter(help="How many workers will run the script (more than one).", converter=whole)
     ] = None,
     chief: Annotated[
-        bool, Parameter(negative="--no-chief", help="Whether one chief will run it beside the workers.")
-    ] = False,
+        bool | None, Parameter(negative="--no-chief", help="One chief beside the workers, or none; as `run` has it.")
+    ] = None,
     ps: Annotated[
         int, Parameter(help="How many parameter servers the cluster will have; implies one chief.", converter=whole)
     ] = 0,
@@ -86,8 +86,8 @@ def check(
     """
     if hosts is not None and hosts < 1:
         raise InputError(f"--hosts: must be at least 1, not {hosts}", hint="leave it out where you do not know")
-    if workers is not None and workers < 1:
-        raise InputError(f"--workers: must be at least 1, not {workers}", hint="leave it out where you do not know")
+    if workers is not None and workers < 0:
+        raise InputError(f"--workers: must be at least 0, not {workers}", hint="leave it out where you do not know")
     if ps < 0:
         raise InputError(f"--ps: must be at least 0, not {ps}", hint="leave it out where there is none")
     _known(ignore)
@@ -135,13 +135,22 @@ def _known(ignore: tuple[str, ...]) -> None:
             raise InputError(f"--ignore {one}: there is no such rule", hint=hint)
 
 
-def _roles(workers: int | None, ps: int, *, chief: bool, evaluator: bool) -> Roles | None:
-    """The tasks that the flags say, with `run`'s defaults; None where they say nothing."""
-    from phalanx.script.program import Roles  # noqa: PLC0415 - not for --help
-
+def _roles(workers: int | None, ps: int, *, chief: bool | None, evaluator: bool) -> Roles | None:
+    """The tasks of the job that `run` makes of the same flags; None where they say nothing."""
     if workers is None and not (chief or ps or evaluator):
         return None
-    return Roles(chief=int(chief or ps > 0), worker=1 if workers is None else workers, ps=ps, evaluator=int(evaluator))
+    from phalanx.job.advise import count_of  # noqa: PLC0415 - not for --help
+    from phalanx.job.flags import Flags, apply  # noqa: PLC0415 - as above
+    from phalanx.names import KNOWN_TYPES  # noqa: PLC0415 - as above
+    from phalanx.script.program import Roles  # noqa: PLC0415 - as above
+
+    flags = Flags(workers=workers, ps=ps or None, chief=chief, evaluator=evaluator)
+    job = apply(None, flags, ("train.py",))
+    counts = {kind: count_of(job, kind) for kind in KNOWN_TYPES}
+    if not counts["chief"] + counts["worker"]:
+        raise InputError("no chief and no worker: nobody would train", hint="--workers 1, or --chief")
+    # One task alone gets no TF_CONFIG, and is nobody's chief.
+    return Roles(worker=1) if sum(counts.values()) == 1 else Roles(**counts)
 
 
 def _around(python: str | None, tf_version: str | None, roles: Roles | None) -> Around:
