@@ -150,7 +150,7 @@ def _roles(workers: int | None, ps: int, *, chief: bool | None, evaluator: bool)
     if not counts["chief"] + counts["worker"]:
         raise InputError("no chief and no worker: nobody would train", hint="--workers 1, or --chief")
     # One task alone gets no TF_CONFIG, and is nobody's chief.
-    return Roles(worker=1) if sum(counts.values()) == 1 else Roles(**counts)
+    return Roles(worker=1) if sum(counts.values()) == 1 else Roles(**counts, serves=True)
 
 
 def _around(python: str | None, tf_version: str | None, roles: Roles | None) -> Around:
