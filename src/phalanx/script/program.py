@@ -11,72 +11,12 @@ from typing import Any, NamedTuple
 
 from phalanx.script.environment import Change, changes
 from phalanx.script.installed import Installed
+from phalanx.script.known import HARMLESS, STRATEGIES
 from phalanx.script.module import Function, Module, roots
 from phalanx.script.values import UNKNOWN, Values
 from phalanx.script.walk import Step, Walked, walk
 from phalanx.tfconfig.finding import Severity
 
-#: Names that build a strategy, and the word of job.yaml.
-STRATEGIES: Mapping[str, str] = {
-    "tensorflow.distribute.MultiWorkerMirroredStrategy": "mwms",
-    "tensorflow.distribute.experimental.MultiWorkerMirroredStrategy": "mwms",
-    "tensorflow.distribute.ParameterServerStrategy": "ps",
-    "tensorflow.distribute.experimental.ParameterServerStrategy": "ps",
-}
-#: Names that build a strategy of one process.
-ALONE = (
-    "tensorflow.distribute.MirroredStrategy",
-    "tensorflow.distribute.OneDeviceStrategy",
-    "tensorflow.distribute.experimental.CentralStorageStrategy",
-)
-#: Words of a program that may hold a strategy which is not seen.
-STRATEGY_WORDS = frozenset({"distribute", "distribution", "strategy", "Strategy", "CollectiveAllReduceStrategy"}) | {
-    name.rpartition(".")[2] for name in (*STRATEGIES, *ALONE)
-}
-#: Packages that never build one, whatever is imported from them.
-_HARMLESS = frozenset(
-    [
-        "tensorflow",
-        "keras",
-        "tf_keras",
-        "numpy",
-        "pandas",
-        "scipy",
-        "sklearn",
-        "matplotlib",
-        "seaborn",
-        "PIL",
-        "cv2",
-        "skimage",
-        "h5py",
-        "yaml",
-        "tqdm",
-        "absl",
-        "requests",
-        "psutil",
-        "pyarrow",
-        "tensorboard",
-        "tensorflow_datasets",
-        "tensorflow_text",
-        "tensorflow_addons",
-        "rich",
-        "click",
-        "dotenv",
-        "wandb",
-        "mlflow",
-        "nltk",
-        "transformers",
-        "boto3",
-        "google",
-        "pytz",
-        "dateutil",
-        "imageio",
-        "joblib",
-        "librosa",
-        "soundfile",
-        "gensim",
-    ]
-)
 _LEGACY = "TF_USE_LEGACY_KERAS"
 #: Names of Keras that build a model.
 MODELS = ("Sequential", "Model", "models.Sequential", "models.Model")
@@ -225,7 +165,7 @@ class Program:
     def closed(self) -> bool:
         """Whether all of it is seen: what it imports is its own, Python's, or known to build no strategy."""
         own = {module.name.partition(".")[0] for module in self.others}
-        fine = own | _HARMLESS | sys.stdlib_module_names
+        fine = own | HARMLESS | sys.stdlib_module_names
         dynamic = {"importlib", "exec", "eval", "runpy", "__import__"}
         return not (self.words & dynamic) and all(
             not _is_relative(node) and fine.issuperset(roots(node)) for module in self.modules for node in module.nodes
