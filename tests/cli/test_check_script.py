@@ -273,3 +273,38 @@ def test_the_examples_are_fine(phalanx, folder):
     for example in sorted((Path(__file__).parents[2] / "examples").glob("*/train.py")):
         code, out, _ = phalanx("check", str(example))
         assert (code, ": fine, names " in out or "[keras3-mwms-fit]" in out) == (0, True), example
+
+
+def packaged(folder: Path) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "common.py").write_text("import tensorflow as tf\ntf.constant(1)\n")
+    (folder / "pkg" / "train.py").write_text(
+        "from . import common\nimport tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+    )
+
+
+def test_a_module_is_checked_as_python_would_start_it(phalanx, folder):
+    packaged(folder)
+    code, out, _ = phalanx("check", "-m", "pkg.train", "--json")
+    assert (code, ids(out)) == (1, ["context-before-strategy"])
+    code, _, err = phalanx("check", "-m", "pkg.nothing")
+    assert (code, "no such module here" in err) == (2, True)
+
+
+def test_a_command_that_starts_a_module_is_read_before_it_runs(phalanx, folder):
+    packaged(folder)
+    code, _, err = phalanx("plan", "--workers", "2", "python", "-m", "pkg.train")
+    assert code == 2
+    assert "pkg/common.py:2:1" in err
+    assert "phalanx check -m pkg.train shows more" in err
+    (folder / "job.yaml").write_text(
+        "command: [python, -m, train, --fast]\nenv: {PYTHONPATH: pkg}\nroles: {worker: {count: 2}}\n"
+    )
+    (folder / "pkg" / "train.py").write_text(EARLY)
+    assert "context-before-strategy" in phalanx("plan", "job.yaml")[2]
+
+
+@pytest.mark.parametrize("command", [("-m", "json.tool"), ("-P", "-m", "pkg.train"), ("-c", "import pkg.train")])
+def test_what_is_not_the_users_module_is_not_read(phalanx, folder, command):
+    packaged(folder)
+    assert phalanx("plan", "--workers", "2", "python", *command)[0] == 0
