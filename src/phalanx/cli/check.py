@@ -51,7 +51,7 @@ def check(
         int | None, Parameter(help="How many workers will run the script (more than one).", converter=whole)
     ] = None,
     chief: Annotated[
-        bool | None, Parameter(negative="--no-chief", help="One chief beside the workers, or none; as `run` has it.")
+        bool | None, Parameter(negative="--no-chief", help="One chief beside the workers, or none.")
     ] = None,
     ps: Annotated[
         int, Parameter(help="How many parameter servers the cluster will have; implies one chief.", converter=whole)
