@@ -244,7 +244,7 @@ complete -c phalanx -n '__fish_seen_subcommand_from check' -l expect-cluster -d 
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l hosts -x -d 'How many machines the job has; localhost is an error above 1'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l python -r -F -d 'The interpreter that will run the script (found: see `phalanx plan`)'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l workers -x -d 'How many workers will run the script (more than one)'
-complete -c phalanx -n '__fish_seen_subcommand_from check' -l chief -l no-chief -d 'Whether one chief will run it beside the workers'
+complete -c phalanx -n '__fish_seen_subcommand_from check' -l chief -l no-chief -d 'One chief beside the workers, or none'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l ps -x -d 'How many parameter servers the cluster will have; implies one chief'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l evaluator -d 'Whether an evaluator will run it too'
 complete -c phalanx -n '__fish_seen_subcommand_from check' -l ignore -x -d 'A rule, by id, to leave out (may be repeated)'

@@ -306,8 +306,8 @@ _phalanx() {
             '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
             '--python=[The interpreter that will run the script (found\: see `phalanx plan`)]:file:_files' \
             '--workers=[How many workers will run the script (more than one)]:value: ' \
-            '--chief[Whether one chief will run it beside the workers]' \
-            '--no-chief[Whether one chief will run it beside the workers]' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
             '--ps=[How many parameter servers the cluster will have; implies one chief]:value: ' \
             '--evaluator[Whether an evaluator will run it too]' \
             '--ignore=[A rule, by id, to leave out (may be repeated)]:value: ' \
