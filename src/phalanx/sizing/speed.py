@@ -20,10 +20,9 @@ REACHED = 0.58
 SPLIT = 100e-6
 #: Seconds of each hop of a collective on one host; a ring has 2(N−1) (facts §6: 1.9 ms with 2 workers, 6.0 ms with 4).
 HOP = 560e-6
-#: Core seconds for each byte that one task sends and another gets by gRPC (facts §10: 70 ms for 2 × 50 MB).
-BYTE = 1.4e-9
-#: Cores that one task's exchange can use.
-PIPES = 2
+#: Cores that one task's exchange can use, and the part of their time that it does: its tasks wait for each other's
+#: pieces (facts §10).
+PIPES, KEPT = 2, 0.85
 #: Core seconds of one closure of a coordinator, on chief, worker and servers together, whatever it computes: 7 ms for a
 #: step of two scalars on a busy machine (docs/benchmarks.md), less what a busy machine is guessed to add.
 CLOSURE = 5e-3
@@ -57,7 +56,8 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     chain, work = compute(model, workers, place.core, place.cores)
     hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
     wire = sent / place.bandwidth if place.bandwidth else 0.0
-    exchange = hops + max(wire, sent * BYTE / min(place.cores / here, PIPES))
+    copies = sent * place.core.sent + traffic.anew(model, workers) * place.core.anew
+    exchange = hops + max(wire, copies / min(place.cores / here, PIPES) / KEPT)
     busy = here * work / place.cores
     taken = max(chain, busy)
     step = taken + exchange
@@ -76,9 +76,9 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
     chain, work = compute(model, workers, place.core, place.cores)
     bandwidth = place.bandwidth or float("inf")
     calls = WAITING + place.rtt
-    each = chain + calls + max(2 * sent / bandwidth, 2 * sent * BYTE / min(place.cores, PIPES))
+    each = chain + calls + max(2 * sent / bandwidth, 2 * sent * place.core.sent / min(place.cores, PIPES))
     # On one host everybody's work is on the same cores; on several a server has its own.
-    cost = work + 2 * sent * BYTE + CLOSURE
+    cost = work + 2 * sent * place.core.sent + CLOSURE
     rates = [workers / each, 1 / HANDING, ps * bandwidth / sent if sent else float("inf")]
     rates.append(place.hosts * place.cores / cost)
     steps = min(rates)
