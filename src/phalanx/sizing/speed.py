@@ -23,11 +23,14 @@ HOP = 560e-6
 #: Cores that one task's exchange can use, and the part of their time that it does: its tasks wait for each other's
 #: pieces (facts §10).
 PIPES, KEPT = 2, 0.85
-#: Core seconds of one closure of a coordinator, on chief, worker and servers together, whatever it computes: 7 ms for a
-#: step of two scalars on a busy machine (docs/benchmarks.md), less what a busy machine is guessed to add.
-CLOSURE = 5e-3
-#: Of those, what the coordinator alone does, and what a worker waits for. Taken, not measured.
-HANDING, WAITING = 300e-6, CLOSURE / 2
+#: Core seconds of one closure of a coordinator, whatever it computes, on chief, worker and servers together: for each
+#: server that holds something of it, and for each variable (facts §10).
+SERVER, VARIABLE = 2e-3, 0.2e-3
+#: The part of them that the worker waits for, and seconds that the coordinator alone takes (not measured).
+WAITING, HANDING = 0.85, 300e-6
+#: What a byte that is read from a server, or sent to it, costs of one that goes around the ring and is added up, and
+#: the part of a host's time that chief, workers and servers keep busy (facts §10).
+PULLED, SERVED = 0.5, 0.75
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,12 +78,13 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
     sent = traffic.served(model, workers)
     chain, work = compute(model, workers, place.core, place.cores)
     bandwidth = place.bandwidth or float("inf")
-    calls = WAITING + place.rtt
-    each = chain + calls + max(2 * sent / bandwidth, 2 * sent * place.core.sent / min(place.cores, PIPES))
+    closure = _closure(model, ps)
+    copies = 2 * sent * place.core.sent * PULLED
+    each = chain + WAITING * closure + place.rtt + max(2 * sent / bandwidth, copies / min(place.cores, PIPES))
     # On one host everybody's work is on the same cores; on several a server has its own.
-    cost = work + 2 * sent * place.core.sent + CLOSURE
+    cost = work + copies + closure
     rates = [workers / each, 1 / HANDING, ps * bandwidth / sent if sent else float("inf")]
-    rates.append(place.hosts * place.cores / cost)
+    rates.append(place.hosts * place.cores / cost * SERVED)
     steps = min(rates)
     return Speed(
         compute=chain,
@@ -89,6 +93,12 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
         examples=model.batch_of_one(workers) * steps,
         sent=sent,
     )
+
+
+def _closure(model: Model, ps: int) -> float:
+    """Core seconds of a closure beside what it computes and moves; a table is taken to be parted among all servers."""
+    count = len(model.variables)
+    return SERVER * (ps if model.tables else min(ps, count)) + VARIABLE * count
 
 
 def compute(model: Model, workers: int, core: Core, cores: int) -> tuple[float, float]:

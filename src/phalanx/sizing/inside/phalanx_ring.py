@@ -44,7 +44,7 @@ def sent(anew: float) -> "float | None":
 
 def _measured(anew: float) -> "float | None":
     tf = sys.modules["tensorflow"]
-    os.environ["no_grpc_proxy"] = "127.0.0.1"  # gRPC would go to 127.0.0.1 by way of http_proxy
+    os.environ.update({"no_grpc_proxy": "127.0.0.1"})  # gRPC would go to 127.0.0.1 by way of http_proxy
     config = tf.compat.v1.ConfigProto(
         device_count={"GPU": 0}, intra_op_parallelism_threads=1, inter_op_parallelism_threads=2
     )
@@ -80,12 +80,19 @@ def _ports() -> "list[int]":
 
 def _call(task: int, target: str, config: "Any") -> "Any":
     tf = sys.modules["tensorflow"]
-    from tensorflow.python.ops import collective_ops
-
     graph = tf.Graph()
     with graph.as_default(), tf.device("/job:worker/task:%d/cpu:0" % task):
         zeros = tf.fill((_SIZE // 4,), tf.compat.v1.placeholder_with_default(0.0, ()))
-        done = collective_ops.all_reduce(zeros, 2, 1, 1, "Add", "Id", communication_hint="ring").op
+        done = tf.raw_ops.CollectiveReduce(
+            input=zeros,
+            group_size=2,
+            group_key=1,
+            instance_key=1,
+            merge_op="Add",
+            final_op="Id",
+            subdiv_offsets=[0],
+            communication_hint="ring",
+        ).op
     return tf.compat.v1.Session(target, graph=graph, config=config).make_callable(done)
 
 
