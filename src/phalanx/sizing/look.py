@@ -102,7 +102,7 @@ def seen(told: Mapping[str, Any]) -> Seen:
             highest=int(told["highest"]),
             step=_step(told["step"]),
         ),
-        core=Core(**{name: figure for name, figure in machine.items() if figure is not None}),
+        core=Core(**machine),
     )
 
 

@@ -12,20 +12,22 @@ from phalanx.sizing import traffic
 from phalanx.sizing.model import FLOAT, Model
 from phalanx.sizing.place import Core, Place
 
-#: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call.
-DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 0.0}
+#: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call
+#: (facts §10 for `schedule`).
+DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 1.3e-3}
 #: What a step reaches of its roofs: three models measured took 1.6 to 1.8 times as long (docs/benchmarks.md).
 REACHED = 0.58
 #: Operations shorter than this are not split among cores.
 SPLIT = 100e-6
-#: Seconds of each hop of a collective on one host; a ring has 2(N−1) (facts §6: 1.9 ms with 2 workers, 6.0 ms with 4).
-HOP = 560e-6
+#: How often its own core time each hop of a collective on one host takes: both ends have their turn, and must wake up.
+#: A ring has 2(N−1). The second is for more workers than cores, where one that could go on waits for a core (facts §10).
+HOP, CROWDED = 2.7, 4.6
 #: Cores that one task's exchange can use, and the part of their time that it does: its tasks wait for each other's
 #: pieces (facts §10).
 PIPES, KEPT = 2, 0.85
-#: Core seconds of one closure of a coordinator, whatever it computes, on chief, worker and servers together: for each
+#: What one closure of a coordinator costs on chief, worker and servers together, whatever it computes, in hops: for each
 #: server that holds something of it, and for each variable (facts §10).
-SERVER, VARIABLE = 2e-3, 0.2e-3
+SERVER, VARIABLE = 10, 1
 #: The part of them that the worker waits for, and seconds that the coordinator alone takes (not measured).
 WAITING, HANDING = 0.85, 300e-6
 #: What a byte that is read from a server, or sent to it, costs of one that goes around the ring and is added up, and
@@ -57,7 +59,8 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     sent = traffic.ring(model, workers)
     here = place.on_one_host(workers)
     chain, work = compute(model, workers, place.core, place.cores)
-    hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
+    hop = (CROWDED if here > place.cores else HOP) * place.core.hop + place.rtt / 2
+    hops = 2 * (workers - 1) * hop * traffic.collectives(model) if workers > 1 else 0.0
     wire = sent / place.bandwidth if place.bandwidth else 0.0
     copies = sent * place.core.sent + traffic.anew(model, workers) * place.core.anew
     exchange = hops + max(wire, copies / min(place.cores / here, PIPES) / KEPT)
@@ -78,7 +81,7 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
     sent = traffic.served(model, workers)
     chain, work = compute(model, workers, place.core, place.cores)
     bandwidth = place.bandwidth or float("inf")
-    closure = _closure(model, ps)
+    closure = _closure(model, ps) * place.core.hop
     copies = 2 * sent * place.core.sent * PULLED
     each = chain + WAITING * closure + place.rtt + max(2 * sent / bandwidth, copies / min(place.cores, PIPES))
     # On one host everybody's work is on the same cores; on several a server has its own.
@@ -95,8 +98,8 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
     )
 
 
-def _closure(model: Model, ps: int) -> float:
-    """Core seconds of a closure beside what it computes and moves; a table is taken to be parted among all servers."""
+def _closure(model: Model, ps: int) -> int:
+    """The hops of a closure beside what it computes and moves; a table is taken to be parted among all servers."""
     count = len(model.variables)
     return SERVER * (ps if model.tables else min(ps, count)) + VARIABLE * count
 
