@@ -20,13 +20,13 @@ REACHED = 0.58
 #: Operations shorter than this are not split among cores.
 SPLIT = 100e-6
 #: How often its own core time each hop of a collective on one host takes: both ends have their turn, and must wake up.
-#: A ring has 2(N−1). The second is for more workers than cores, where one that could go on waits for a core (facts §10).
+#: A ring has 2(N−1). CROWDED: with more workers than cores, where one that could go on waits for a core (facts §10).
 HOP, CROWDED = 2.7, 4.6
 #: Cores that one task's exchange can use, and the part of their time that it does: its tasks wait for each other's
 #: pieces (facts §10).
 PIPES, KEPT = 2, 0.85
-#: What one closure of a coordinator costs on chief, worker and servers together, whatever it computes, in hops: for each
-#: server that holds something of it, and for each variable (facts §10).
+#: What one closure of a coordinator costs on chief, worker and servers together, whatever it computes, in hops: for
+#: each server that holds something of it, and for each variable (facts §10).
 SERVER, VARIABLE = 10, 1
 #: The part of them that the worker waits for, and seconds that the coordinator alone takes (not measured).
 WAITING, HANDING = 0.85, 300e-6
