@@ -24,7 +24,7 @@ SPLIT = 100e-6
 HOP, CROWDED = 2.7, 4.6
 #: Cores that one task's exchange can use, and the part of their time that it does: its tasks wait for each other's
 #: pieces (facts §10).
-PIPES, KEPT = 2, 0.85
+PIPES, KEPT = 2, 0.8
 #: What one closure of a coordinator costs on chief, worker and servers together, whatever it computes, in hops: for
 #: each server that holds something of it, and for each variable (facts §10).
 SERVER, VARIABLE = 10, 1
