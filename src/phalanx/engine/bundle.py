@@ -36,6 +36,7 @@ _PARTS = (
     "tfconfig/model.py",
     "__init__.py",
     "apart.py",
+    "apiwatch.py",
     "errors.py",
     "event.py",
     "events.py",
