@@ -1,0 +1,352 @@
+"""The cluster as the lead's pod sees it: why pods wait, what takes them away, and the sizes of their Jobs.
+
+Everything that may take its time is in threads of its own; the lead hears of it by calls into its loop. Whatever goes
+wrong here ends in one note: the run goes on without eyes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from phalanx import events as ev
+from phalanx.apiwatch import ApiRefusedError, changes
+from phalanx.apart import apart
+from phalanx.decide.exits import Kind
+from phalanx.decide.pods import CONTAINER, Seen, Standing, see
+from phalanx.decide.waiting import PODS_WAIT, told
+from phalanx.lead.inpod import InPod
+from phalanx.lead.lead import Lead
+from phalanx.states import RunPhase, RunState
+
+_RUN, _ROLE, _INDEX = "phalanx/run", "phalanx/role", "batch.kubernetes.io/job-completion-index"
+
+#: How a client tells that it wants the run to end where it may not speak to the lead: an annotation of the lead's Job.
+STOP = "phalanx/stop"
+
+#: Seconds between two looks at what the lead wants, and between two questions for events.
+_LOOK, _EVENTS = 0.5, 15.0
+#: Seconds after a pod's creation, or after the lead's start, before one that waits is spoken of.
+_SOON = 5.0
+#: Bytes of a report that a ConfigMap takes.
+_REPORT = 700_000
+#: Exit code of a run for which there was no place: nothing of it is to be tried again.
+_NO_PLACE = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What `pod.json` says of the run's pods."""
+
+    run: str
+    #: Each role with the number of its first host.
+    roles: tuple[tuple[str, int], ...]
+    #: The Job of the lead's role.
+    lead_job: str
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> Facts:
+        """From the JSON."""
+        roles = tuple((str(role), int(first)) for role, first, *_ in pod["roles"])
+        return cls(run=str(pod["run"]), roles=roles, lead_job=str(pod["lead"]).partition(".")[0].rpartition("-")[0])
+
+    def host(self, pod: Mapping[str, Any]) -> int | None:
+        """The number of the host that a pod is."""
+        labels = (pod.get("metadata") or {}).get("labels") or {}
+        index = str(labels.get(_INDEX, ""))
+        first = dict(self.roles).get(str(labels.get(_ROLE, "")))
+        return first + int(index) if first is not None and index.isdecimal() else None
+
+    def name(self, host: int) -> str:
+        """`worker-2`, as its pod is called after the run."""
+        role, first = max((one for one in self.roles if one[1] <= host), key=lambda one: one[1])
+        return f"{role}-{host - first}"
+
+    def job(self, role: str) -> str:
+        """The Job of a role."""
+        own = self.roles[0][0]
+        return self.lead_job[: -len(own)] + role if self.lead_job.endswith(own) else f"{self.run}-{role}"
+
+
+class Platform:
+    """Watches for one lead. `start` and `close` are called in the lead's loop; nothing here raises."""
+
+    def __init__(self, lead: Lead, facts: Facts, api: InPod, *, own: str, clock: Callable[[], float] = time.time) -> None:
+        """`own`: the name of the pod in which this lead is."""
+        self._lead, self._facts, self._api, self._own, self._clock = lead, facts, api, own, clock
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over = threading.Event()
+        self._began = clock()
+        self._pods: dict[int, Mapping[str, Any]] = {}
+        self._found: dict[int, Seen] = {}
+        self._said: set[tuple[int, str]] = set()
+        self._events: list[dict[str, Any]] = []
+        self._sized: int | None = None
+        self._failed: set[str] = set()
+        self._images = False
+        self._base = f"/api/v1/namespaces/{api.namespace}"
+        self._jobs = f"/apis/batch/v1/namespaces/{api.namespace}/jobs"
+        lead.because = self.because
+
+    def start(self) -> asyncio.Task[None]:
+        """The watch begins; the task looks after the lead's wishes until it is cancelled."""
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._watch, name="pods", daemon=True).start()
+        return asyncio.ensure_future(self._look())
+
+    # The watch, in its thread --------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        query = {"labelSelector": f"{_RUN}={self._facts.run}"}
+        try:
+            for change in changes(self._api, f"{self._base}/pods", query, wait=self._over.wait):
+                if change.object is not None:
+                    self._post(self._changed, change.object, change.gone)
+                if self._over.is_set():
+                    return
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, the run goes on without
+            self._post(self._blind, f"the pods of this run cannot be watched from inside: {wrong}")
+
+    def _post(self, call: Callable[..., None], *what: Any) -> None:
+        if self._loop is not None and not self._over.is_set():
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(call, *what)
+
+    # What is heard, in the lead's loop -----------------------------------------------------------------------------
+
+    def _blind(self, why: str) -> None:
+        if why not in self._failed:
+            self._failed.add(why)
+            self._note(why)
+
+    def _changed(self, pod: Mapping[str, Any], gone: bool) -> None:  # noqa: FBT001 - through call_soon, which names nothing
+        host = self._facts.host(pod)
+        if host is None:
+            return
+        known = self._pods.get(host)
+        if known is not None and _uid(known) != _uid(pod):
+            if gone or _made(pod) < _made(known):
+                return  # the last words of one that was replaced
+            self._gone(host, self._found.pop(host, None), known)  # its Job makes another only once it has ended
+        self._pods[host] = pod
+        self._judge(host, pod, gone=gone)
+
+    def _judge(self, host: int, pod: Mapping[str, Any], *, gone: bool = False) -> None:
+        seen = see(pod, self._events)
+        if seen is None:
+            if not gone:
+                self._found.pop(host, None)
+                return
+            seen = self._found.get(host)
+        if seen is not None:
+            self._found[host] = seen
+        if gone or (seen is not None and seen.standing is Standing.GONE):
+            self._gone(host, seen, pod)
+        elif seen is not None and seen.standing is Standing.AILS and not self._ends:
+            self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}")
+            if seen.cause == "deleted":
+                self._is_it_a_stop()
+
+    def _gone(self, host: int, seen: Seen | None, pod: Mapping[str, Any]) -> None:
+        if self._ends or (pod.get("status") or {}).get("phase") == "Succeeded":
+            return
+        state = self._lead.state.hosts.get(host)
+        kind = seen.kind.value if seen is not None else Kind.INFRASTRUCTURE.value
+        says = seen.says if seen is not None else "is gone"
+        if seen is not None and seen.standing is Standing.AILS:
+            says = says.replace("is being deleted", "was deleted")
+        if state is None:
+            if seen is not None:
+                self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}; its Job makes another")
+        elif state.living:
+            self._lead.lose(host, f"its pod {says}", kind=kind, hint=seen.advice if seen is not None else "")
+        elif seen is not None and state.lost and says not in state.lost:
+            self._once(host, seen, f"host {self._facts.name(host)} was lost: its pod {told(seen)}")
+
+    def because(self, lost: ev.HostLost) -> ev.HostLost:
+        """The same with its cause, where the cluster has told one."""
+        seen = self._found.get(lost.host)
+        if seen is None or seen.standing is Standing.WAITS:
+            return lost
+        reason = f"{lost.reason}; its pod {seen.says}"
+        return dataclasses.replace(lost, reason=reason, kind=seen.kind.value, hint=seen.advice)
+
+    def _once(self, host: int, seen: Seen, message: str) -> None:
+        key = (host, f"{_uid(self._pods.get(host, {}))} {seen.cause} {seen.says}")
+        if key not in self._said:
+            self._said.add(key)
+            self._note(message, host=host if host in self._lead.state.hosts else None)
+
+    def _note(self, message: str, host: int | None = None) -> None:
+        if not self._lead.state.phase.terminal:
+            self._lead.note(message, host=host)
+
+    @property
+    def _ends(self) -> bool:
+        """Whether pods go since the run does."""
+        return self._lead.state.phase.terminal or self._lead.state.stop is not None
+
+    # What the lead wants -------------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        asked = 0.0
+        while True:
+            await asyncio.sleep(_LOOK)
+            state = self._lead.state
+            if state.asked is not None and state.asked != self._sized:
+                self._sized = state.asked
+                await self._resize(state.asked)
+            if state.phase in (RunPhase.JOINING, RunPhase.RESTARTING):
+                if self._waiting() and self._clock() - asked > _EVENTS:
+                    asked = self._clock()
+                    await self._ask_events()
+                self._tell_who_waits(state)
+            elif state.phase is RunPhase.RUNNING and not self._images:
+                self._tell_images()
+
+    def _waiting(self) -> list[int]:
+        """Hosts whose pods have not begun, for longer than most take."""
+        now = self._clock()
+        return [
+            host
+            for host, pod in self._pods.items()
+            if (pod.get("status") or {}).get("phase") == "Pending" and now - max(_made_at(pod), self._began) > _SOON
+        ]
+
+    async def _ask_events(self) -> None:
+        try:
+            query = {"fieldSelector": "type=Warning", "limit": "500"}
+            found = await apart(lambda: self._api.get(f"{self._base}/events", query), name="events")
+        except Exception as wrong:  # noqa: BLE001 - see the page's first words
+            self._blind(f"events cannot be asked for: {wrong}")
+            return
+        self._events = [one for one in found.get("items") or [] if isinstance(one, dict)]
+        for host in self._waiting():
+            self._judge(host, self._pods[host])
+
+    def _tell_who_waits(self, state: RunState) -> None:
+        """One note for all that wait for the same."""
+        alike: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+        for host in sorted(self._waiting()):
+            seen = self._found.get(host)
+            if seen is not None and seen.standing is Standing.WAITS and not (h := state.hosts.get(host)) or h and not h.living:
+                if seen is not None:
+                    alike[seen.says, seen.advice].append(host)
+        for (says, advice), hosts in alike.items():
+            key = (-1, f"{says} {state.generation}")
+            if key not in self._said:
+                self._said.add(key)
+                names = [self._facts.name(host) for host in hosts]
+                self._note(f"{PODS_WAIT}{_some(names)} {says}" + (f"; {advice}" if advice else ""))
+
+    def _tell_images(self) -> None:
+        """The digest that runs; a tag that was moved between two pulls gives a job two programs."""
+        digests: dict[str, list[int]] = collections.defaultdict(list)
+        for host, pod in sorted(self._pods.items()):
+            if (digest := _digest(pod)) and (pod.get("status") or {}).get("phase") == "Running":
+                digests[digest].append(host)
+        if sum(map(len, digests.values())) < len(self._lead.living()):
+            return
+        self._images = True
+        if len(digests) == 1:
+            self._note(f"image: {next(iter(digests))}")
+            return
+        said = "; ".join(f"{_some([self._facts.name(host) for host in hosts])}: {digest}" for digest, hosts in digests.items())
+        self._note(f"the pods run different images: {said}; name the image by its digest, so that all run the same")
+
+    async def _resize(self, workers: int) -> None:
+        """The Job makes or takes away the pods of the highest indexes."""
+        change = {"spec": {"completions": workers, "parallelism": workers}}
+        path = f"{self._jobs}/{self._facts.job('worker')}"
+        try:
+            await apart(lambda: self._merge(path, change), name="resize")
+        except Exception as wrong:  # noqa: BLE001 - see the page's first words
+            self._note(f"the number of pods cannot be changed to {workers}: {wrong}")
+
+    def _is_it_a_stop(self) -> None:
+        """Pods that are deleted may be what a client's stop looks like from here."""
+        loop = self._loop
+        if loop is None or "asked" in self._failed:
+            return
+        self._failed.add("asked")
+
+        def ask() -> None:
+            with contextlib.suppress(ApiRefusedError):
+                job = self._api.get(f"{self._jobs}/{self._facts.lead_job}", {})
+                by = ((job.get("metadata") or {}).get("annotations") or {}).get(STOP)
+                if by and (job.get("spec") or {}).get("suspend"):
+                    self._post(lambda: self._lead.request_stop(by=str(by), hard=False))
+            self._failed.discard("asked")
+
+        threading.Thread(target=ask, name="stop?", daemon=True).start()
+
+    # The end -------------------------------------------------------------------------------------------------------
+
+    async def close(self, state: RunState, report: Mapping[str, str], *, patience: float = 5.0) -> None:
+        """The run has ended: its report goes where it outlives the pods. A run without a place gives back what it has.
+
+        `report`: the data of the ConfigMap, the most telling entry first; what is too large is left out.
+        """
+        self._over.set()
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(patience):
+                await apart(lambda: self._publish(report), name="report")
+        if state.end is not None and state.end.exit_code == _NO_PLACE:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(patience):
+                    await apart(self._release, name="release")
+
+    def _publish(self, report: Mapping[str, str]) -> None:
+        data = {name: text for name, text in report.items() if len(text.encode()) < _REPORT}
+        self._merge(f"{self._base}/configmaps/{self._facts.run}-report", {"data": data})
+
+    def _release(self) -> None:
+        """Jobs whose deadline is over end at once, with all their pods, and make no new ones; ours comes last."""
+        jobs = [self._facts.job(role) for role, _ in self._facts.roles]
+        for job in (*(one for one in jobs if one != self._facts.lead_job), self._facts.lead_job):
+            self._merge(f"{self._jobs}/{job}", {"spec": {"activeDeadlineSeconds": 1}})
+
+    def _merge(self, path: str, change: Mapping[str, Any]) -> None:
+        """With a second and a third try where the API does not answer."""
+        for delay in (0.5, 1.0, 0.0):
+            try:
+                self._api.merge(path, change)
+            except ApiRefusedError as wrong:
+                if not wrong.passing or not delay:
+                    raise
+                time.sleep(max(delay, min(wrong.retry_after, 2.0)))
+            else:
+                return
+
+
+def _uid(pod: Mapping[str, Any]) -> str:
+    return str((pod.get("metadata") or {}).get("uid") or "")
+
+
+def _made(pod: Mapping[str, Any]) -> str:
+    return str((pod.get("metadata") or {}).get("creationTimestamp") or "")
+
+
+def _made_at(pod: Mapping[str, Any]) -> float:
+    try:
+        return float(time.mktime(time.strptime(_made(pod), "%Y-%m-%dT%H:%M:%SZ"))) - time.timezone
+    except ValueError:
+        return 0.0
+
+
+def _digest(pod: Mapping[str, Any]) -> str:
+    for one in (pod.get("status") or {}).get("containerStatuses") or []:
+        if one.get("name") == CONTAINER:
+            return str(one.get("imageID") or "").removeprefix("docker-pullable://")
+    return ""
+
+
+def _some(names: list[str], most: int = 4) -> str:
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"
