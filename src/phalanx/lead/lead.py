@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
-from phalanx.decide.elastic import can_start, outline_for
+from phalanx.decide.elastic import can_start, is_complete, outline_for
 from phalanx.decide.ending import step
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake
@@ -312,7 +312,7 @@ class Lead:
             return
         hosts = [mailbox.host() for mailbox in staying(self.state, self.living()).values()]
         try:
-            outline = outline_for(self.outline, self.state, len(hosts))
+            outline = outline_for(self.outline, self.state, hosts)
             self.plan = bind(outline, hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
             self._fail_to_bind(wrong)
@@ -327,8 +327,8 @@ class Lead:
         restart = self.state.restart
         if restart is None:
             late = self._clock() >= self.state.started + self.outline.policies.health.start
-            complete = len(self.living()) >= self.outline.hosts or late
-            return self.state.phase is RunPhase.JOINING and complete
+            all_there = len(self.roll.boxes) >= self.outline.hosts and is_complete(self.state)
+            return self.state.phase is RunPhase.JOINING and (all_there or late)
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:

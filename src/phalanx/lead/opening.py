@@ -59,6 +59,7 @@ def joined_event(message: Join, now: float) -> HostJoined:
         memory=host.memory,
         agent_pid=message.pid,
         instance=message.instance,
+        role=host.role,
     )
 
 
