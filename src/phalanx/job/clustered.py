@@ -115,9 +115,9 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
     if "@sha256:" not in image:
         message = f"{image} is named by a tag, which may mean another image tomorrow"
         yield ("image",), "job-image-by-tag", Severity.INFO, message, "name it by digest: NAME@sha256:…"
-    kinds = [kind for kind in _kinds(job) if count_of(job, kind)]
-    if said.queue and not said.jobset and len(kinds) > 1:
-        message = f"Kueue admits the {many(len(kinds), 'Job')} of this run one by one: some may wait while others run"
+    there = [kind for kind in kinds(job) if count_of(job, kind)]
+    if said.queue and not said.jobset and len(there) > 1:
+        message = f"Kueue admits the {many(len(there), 'Job')} of this run one by one: some may wait while others run"
         fix = "jobset: on makes them one workload, where JobSet is installed; else health.start releases them all"
         yield ("on", "kubernetes", "queue"), "job-queue-one-by-one", Severity.WARNING, message, fix
     if said.rbac == "none":
@@ -129,7 +129,8 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
         yield ("checkpoint",), "job-checkpoint-not-mounted", Severity.WARNING, message, fix
 
 
-def _kinds(job: Job) -> list[str]:
+def kinds(job: Job) -> list[str]:
+    """Every role that a job may have tasks of: TensorFlow's, and its own."""
     return [*KNOWN_TYPES, *(name for name in job.roles if name not in KNOWN_TYPES)]
 
 
@@ -193,16 +194,16 @@ def _places(job: Job) -> Iterator[Said]:
 
 def _roles(job: Job) -> Iterator[Said]:
     said = job.on.kubernetes
-    kinds = [kind for kind in _kinds(job) if count_of(job, kind)]
+    there = [kind for kind in kinds(job) if count_of(job, kind)]
     at: Loc = ("on", "kubernetes")
     for number, name in enumerate(said.apart):
-        if name not in kinds:
-            yield (*at, "apart", number), f"this job has no {name}; it has {', '.join(kinds)}"
+        if name not in there:
+            yield (*at, "apart", number), f"this job has no {name}; it has {', '.join(there)}"
         elif name in TRAINING_TYPES:
             yield (*at, "apart", number), f"{an(name)} trains: it cannot be kept apart from those that do"
     for name in said.roles:
-        if name not in kinds:
-            yield (*at, "roles", name), f"this job has no {name}; it has {', '.join(kinds)}"
+        if name not in there:
+            yield (*at, "roles", name), f"this job has no {name}; it has {', '.join(there)}"
     worker = job.roles.get("worker")
     if said.jobset and worker is not None and (worker.max or worker.count) > worker.count:
         yield (*at, "jobset"), "a JobSet cannot be scaled; leave out jobset, or roles.worker.max"

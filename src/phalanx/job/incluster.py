@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from phalanx.errors import InputError
 from phalanx.job import advise, clustered, command
+from phalanx.job.advise import count_of
+from phalanx.job.clustered import kinds
 from phalanx.job.complaint import JobFileError
 from phalanx.job.declare import job_file, must_listen, strategy_of_script
 from phalanx.job.dump import to_yaml
@@ -22,6 +24,7 @@ from phalanx.job.reading import read_scripts
 from phalanx.job.resolve import resolve
 from phalanx.plan.cluster import Cluster
 from phalanx.plan.outline import Interpreter, Outline, Secret
+from phalanx.plan.pods import one_task_a_host
 from phalanx.tfconfig.finding import Finding
 
 #: What a script runs under where nobody says: every image that has Python has it by this name.
@@ -61,25 +64,20 @@ def declare_in_cluster(tokens: tuple[str, ...], flags: Flags, *, cwd: Path) -> I
 
 def _outline(job: Job, cluster: Cluster) -> Outline:
     """One task a pod, one pod a host; the environment is the image's, and known there only."""
-    counted = sum(role.count for role in _resolved(job, cluster, hosts=1).roles)
-    outline = _resolved(job, cluster, hosts=counted)
+    hosts = sum(count_of(job, kind) for kind in kinds(job))
+    outline = resolve(
+        job.model_copy(update={"hosts": hosts, "secrets": []}),
+        cwd=cluster.folder or "",
+        interpreter=Interpreter(path=job.python or _PYTHON, chosen_by="--python" if job.python else "the image"),
+        environ={},
+    )
     return dataclasses.replace(
-        outline,
-        roles=tuple(dataclasses.replace(role, per_host=1) for role in outline.roles),
+        one_task_a_host(outline),
         secrets=tuple(
             Secret(name=one.name, env=one.env, source=f"secret:{one.secret}/{one.key}")
             for one in cluster.secrets
             if one.env
         ),
-    )
-
-
-def _resolved(job: Job, cluster: Cluster, *, hosts: int) -> Outline:
-    return resolve(
-        job.model_copy(update={"hosts": hosts, "secrets": []}),
-        cwd=cluster.folder or "",
-        interpreter=Interpreter(path=job.python or _PYTHON, chosen_by="--python" if job.python else "the image"),
-        environ={},
     )
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 #: Whom containers run as: nobody in particular, as distroless images have it.
 USER = 65532
-#: Where the lead listens in its pod.
-PORT = 8476
 #: The parts of a pod's template that a job may lay something over.
 OVERLAID = ("metadata", "spec")
 #: The container that is ours.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from phalanx.engine.kubernetes.names import RUN, Names
-from phalanx.plan.cluster import PORT, Cluster, Scraper
+from phalanx.plan.cluster import Cluster, Scraper
+from phalanx.plan.pods import PORT
 
 Rule = dict[str, list[str]]
 _RBAC = "rbac.authorization.k8s.io"

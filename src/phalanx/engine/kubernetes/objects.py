@@ -19,8 +19,9 @@ from phalanx.engine.kubernetes.around import pod_group
 from phalanx.engine.kubernetes.names import Names, check
 from phalanx.engine.kubernetes.pods import account_of, agent_pod, labels_of
 from phalanx.errors import InputError
-from phalanx.plan.cluster import CONTAINER, PORT, Cluster
+from phalanx.plan.cluster import CONTAINER, Cluster
 from phalanx.plan.outline import Outline, Role
+from phalanx.plan.pods import PORT, pod_sets
 from phalanx.plan.size import elastic_of
 from phalanx.plan.wire import to_wire
 
@@ -42,20 +43,10 @@ TTL = 86_400
 #: Hosts that may lead next.
 _LINE = 5
 
-_ORDER = ("worker", "ps", "evaluator")
-
-
-def lead_role(outline: Outline) -> Role:
-    """Whose first pod carries the lead: the chief's, else the workers', else the first."""
-    leader = outline.leader
-    return outline.role(leader.type) if leader else outline.roles[0]
-
 
 def in_host_order(outline: Outline) -> tuple[Role, ...]:
-    """The roles as their pods are numbered: the lead's first, then workers, ps, evaluator, and others as declared."""
-    first = lead_role(outline)
-    rest = [role for role in outline.roles if role is not first]
-    return (first, *sorted(rest, key=lambda role: _ORDER.index(role.type) if role.type in _ORDER else len(_ORDER)))
+    """The roles as their pods are numbered: first the one whose pod 0 carries the lead."""
+    return tuple(outline.role(pods.role) for pods in pod_sets(outline))
 
 
 def objects(
@@ -92,11 +83,10 @@ def objects(
 
 
 def _jobs(outline: Outline, cluster: Cluster, names: Names, *, pieces: int, key: str) -> list[Manifest]:
-    first = lead_role(outline)
     parts = [names.agent(number) for number in range(pieces)]
     jobs = []
-    for role in in_host_order(outline):
-        leads = role is first
+    for number, role in enumerate(in_host_order(outline)):
+        leads = number == 0
         pod = agent_pod(outline, cluster, names, role, pieces=parts, key=key, leads=leads)
         spec = job_spec(outline, cluster, role, pod, leads=leads)
         jobs.append((role.type, spec))
@@ -177,9 +167,9 @@ def _suspended(cluster: Cluster) -> dict[str, Any]:
 def _accounts(outline: Outline, cluster: Cluster, names: Names) -> list[tuple[Manifest, str]]:
     if not cluster.role:
         return []
-    first = lead_role(outline)
-    account = account_of(cluster, names, first)
-    jobs = [names.job(role.type) for role in in_host_order(outline)]
+    roles = in_host_order(outline)
+    account = account_of(cluster, names, roles[0])
+    jobs = [names.job(role.type) for role in roles]
     own = [(access.account(), names.lead)] if account == names.lead else []
     return [
         *own,
@@ -221,17 +211,11 @@ def _outline_map(outline: Outline, cluster: Cluster, names: Names) -> Manifest:
 
 def pod_facts(outline: Outline, cluster: Cluster, names: Names) -> dict[str, Any]:
     """What a pod must know beside the outline: pod.json."""
-    roles = []
-    number = 0
-    line: list[str] = []
-    for role in in_host_order(outline):
-        room = max(role.max or 0, role.count)
-        roles.append([role.type, number, room])
-        number += room
-        line += [names.address(role.type, index) for index in range(min(role.count, _LINE + 1))]
+    sets = pod_sets(outline)
+    line = [names.address(pods.role, index) for pods in sets for index in range(min(pods.count, _LINE + 1))]
     return {
         "run": names.run,
-        "roles": roles,
+        "roles": [[pods.role, pods.first, pods.most] for pods in sets],
         "lead": line[0],
         "port": PORT,
         "line": line[1 : _LINE + 1],

@@ -10,8 +10,9 @@ from phalanx.engine.kubernetes.around import group_marks, placement
 from phalanx.engine.kubernetes.names import ROLE, RUN, Names
 from phalanx.engine.kubernetes.overlay import laid_over
 from phalanx.engine.kubernetes.start import ROOT, agent_line
-from phalanx.plan.cluster import CONTAINER, PORT, Cluster
+from phalanx.plan.cluster import CONTAINER, Cluster
 from phalanx.plan.outline import Outline, Role
+from phalanx.plan.pods import PORT
 
 #: Meshes put a proxy before every port, and TensorFlow's gRPC does not survive it (R47). Labels and annotations:
 #: each mesh reads one of the two.
