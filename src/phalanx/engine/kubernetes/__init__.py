@@ -1,1 +1,1 @@
-"""A cluster: a run is a handful of plain objects, and one pod is one host."""
+"""A run as objects of Kubernetes: which they are, how they are applied, and how it is followed from outside."""
