@@ -244,9 +244,7 @@ class FakeCluster:
         if self.proxied is None:
             return _status(503, "error trying to reach service: connection refused")
         body = await request.body()
-        status, text = await asyncio.to_thread(
-            self.proxied, pod, request.method, path, dict(request.headers), body
-        )
+        status, text = await asyncio.to_thread(self.proxied, pod, request.method, path, dict(request.headers), body)
         return PlainTextResponse(text, status_code=status)
 
 
@@ -297,7 +295,13 @@ def served(cluster: FakeCluster) -> Iterator[str]:
     """Its address while the block runs."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
-        cluster.app(), http="h11", loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+        cluster.app(),
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None
@@ -322,9 +326,7 @@ def kubeconfig(path: Path, server: str, *, token: str = "jane", namespace: str =
                 "current-context": "test",
                 "clusters": [{"name": "test", "cluster": {"server": server}}],
                 "users": [{"name": "jane", "user": {"token": token}}],
-                "contexts": [
-                    {"name": "test", "context": {"cluster": "test", "user": "jane", "namespace": namespace}}
-                ],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "jane", "namespace": namespace}}],
             }
         )
     )

@@ -32,6 +32,9 @@ class HostLost(Event):
 
     host: int
     reason: str
+    #: Whose failure that is, where the place says more than that it is gone, and what to do then.
+    kind: str = ""
+    hint: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,12 @@ def client(cluster):
 
 
 def config_map(name="x", **data):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"phalanx/run": RUN}}, "data": data}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"phalanx/run": RUN}},
+        "data": data,
+    }
 
 
 def test_six_verbs(client, cluster):

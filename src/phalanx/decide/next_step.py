@@ -21,6 +21,7 @@ from phalanx.decide.listening import Remark, deserted, not_listening
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
+from phalanx.decide.waiting import why_not_here
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
@@ -202,7 +203,7 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
         return (Say(event=ev.Noted(time=now, message=words)),)
     if now < deadline:
         return (Wake(at=deadline),)
-    cause = f"generation {state.generation + 1} could not start: {awaits(state)}"
+    cause = f"generation {state.generation + 1} could not start: {awaits(state)}{why_not_here(state, since=restart.at)}"
     return (_end(now, outcome="failed", code=3, cause=cause),)
 
 

@@ -12,7 +12,7 @@ from phalanx.decide.ending import step
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake
 from phalanx.decide.preflight import may_start
-from phalanx.errors import PhalanxError, PlaceError
+from phalanx.errors import PhalanxError
 from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
@@ -21,7 +21,7 @@ from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.majority import Majority
-from phalanx.lead.opening import admit, joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.opening import admit, joined_event, lost_events, never_ran, opening_events, unbound_events
 from phalanx.lead.records import Records
 from phalanx.lead.roll import Roll
 from phalanx.lead.slow import Slow
@@ -81,6 +81,7 @@ class Lead:
         self._attempts = Attempts()
         self._deposed = False
         self.slow = Slow()
+        self.because: Callable[[ev.HostLost], ev.HostLost] = lambda lost: lost  # who knows more of why says so
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
@@ -218,15 +219,15 @@ class Lead:
         if host in self.living() and not self.state.hosts[host].leaving:
             self._say(ev.HostWithdrawn(time=self._clock(), host=host, by=by))
 
-    def lose(self, host: int, reason: str) -> None:
-        """The launcher saw this host's agent end. One that had not joined yet never will."""
-        known = self.state.hosts.get(host)
-        if known is not None and known.living and not self.state.phase.terminal:  # agents leave at the end
+    def lose(self, host: int, reason: str, *, kind: str = "", hint: str = "") -> None:
+        """Somebody saw this host's agent end. One that had not joined yet never will."""
+        for event in lost_events(self.state, host, reason, self._clock(), kind=kind, hint=hint):
             self.roll.awaited.pop(host, None)
-            self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
-        elif known is None and self.state.phase is RunPhase.JOINING and not self.state.stop:
-            hint = f"see agents/{host}.log in the run's folder"
-            self._fail_to_bind(PlaceError(f"host {host} cannot join: {reason}", hint=hint))
+            self._say(event)
+
+    def note(self, message: str, *, host: int | None = None) -> None:
+        """Something a person should know that changes nothing."""
+        self._say(ev.Noted(time=self._clock(), message=message, host=host))
 
     # What it does by itself --------------------------------------------------------------------------------------
 
@@ -273,7 +274,7 @@ class Lead:
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
         for lost in self.roll.silent(self.state, self._clock()):
-            self._say(lost)
+            self._say(self.because(lost))
         for event in let_go(self.state, self.living(), self._clock()):
             self._say(event)
         self._bind_when_complete()
@@ -332,7 +333,7 @@ class Lead:
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
     def _fail_to_bind(self, wrong: PhalanxError) -> None:
-        for event in unbound_events(wrong, self.state.generation, self._clock()):
+        for event in unbound_events(wrong, self.state, self._clock()):
             self._say(event)
 
     def _go_when_prepared(self) -> None:

@@ -77,7 +77,9 @@ class Facts:
 class Platform:
     """Watches for one lead. `start` and `close` are called in the lead's loop; nothing here raises."""
 
-    def __init__(self, lead: Lead, facts: Facts, api: InPod, *, own: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, lead: Lead, facts: Facts, api: InPod, *, own: str, clock: Callable[[], float] = time.time
+    ) -> None:
         """`own`: the name of the pod in which this lead is."""
         self._lead, self._facts, self._api, self._own, self._clock = lead, facts, api, own, clock
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -235,7 +237,13 @@ class Platform:
         alike: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
         for host in sorted(self._waiting()):
             seen = self._found.get(host)
-            if seen is not None and seen.standing is Standing.WAITS and not (h := state.hosts.get(host)) or h and not h.living:
+            if (
+                seen is not None
+                and seen.standing is Standing.WAITS
+                and not (h := state.hosts.get(host))
+                or h
+                and not h.living
+            ):
                 if seen is not None:
                     alike[seen.says, seen.advice].append(host)
         for (says, advice), hosts in alike.items():
@@ -257,7 +265,9 @@ class Platform:
         if len(digests) == 1:
             self._note(f"image: {next(iter(digests))}")
             return
-        said = "; ".join(f"{_some([self._facts.name(host) for host in hosts])}: {digest}" for digest, hosts in digests.items())
+        said = "; ".join(
+            f"{_some([self._facts.name(host) for host in hosts])}: {digest}" for digest, hosts in digests.items()
+        )
         self._note(f"the pods run different images: {said}; name the image by its digest, so that all run the same")
 
     async def _resize(self, workers: int) -> None:

@@ -52,7 +52,9 @@ def connect(where: Access, *, environ: Mapping[str, str] = os.environ) -> httpx2
     try:
         return Client(single, ConnectionParams())
     except (OSError, ValueError, kubeconfig.exceptions.ConfigError) as wrong:
-        raise InputError(f"the context {where.context} of the kubeconfig cannot be used: {wrong}", hint=_HINT) from wrong
+        raise InputError(
+            f"the context {where.context} of the kubeconfig cannot be used: {wrong}", hint=_HINT
+        ) from wrong
 
 
 _IN_CLUSTER = "in-cluster"
@@ -99,7 +101,9 @@ def _single(context: str | None, files: list[str], environ: Mapping[str, str]) -
     holder = next((one for one in found if of.cluster in one.clusters), home)
     user = next((one.users[of.user] for one in found if of.user in one.users), None)
     if of.cluster not in holder.clusters or (of.user and user is None):
-        raise InputError(f"the context {wanted!r} names a cluster or a user that the kubeconfig does not have", hint=_HINT)
+        raise InputError(
+            f"the context {wanted!r} names a cluster or a user that the kubeconfig does not have", hint=_HINT
+        )
     return kubeconfig.SingleConfig(
         context_name=wanted,
         context=of,

@@ -241,7 +241,8 @@ class Client:
             )
         if wrong.status == 0:
             return ClusterError(
-                f"{self.access.server} does not answer: {wrong}", hint="is this the right context? kubectl config get-contexts"
+                f"{self.access.server} does not answer: {wrong}",
+                hint="is this the right context? kubectl config get-contexts",
             )
         return ClusterError(f"{where} refuses to {verb} {what}: {wrong}", status=wrong.status)
 
