@@ -77,6 +77,9 @@ _MAIN = """import sys
 if sys.argv[1:2] == ["agent"]:
     from phalanx.agent.main import main
     sys.exit(main())
+if sys.argv[1:2] == ["pod"]:
+    from phalanx.agent.pod import main
+    sys.exit(main(sys.argv[2:]))
 from phalanx.lead.main import main
 sys.exit(main(int(sys.argv[2]), int(sys.argv[3])))
 """

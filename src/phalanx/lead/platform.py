@@ -7,12 +7,16 @@ wrong here ends in one note: the run goes on without eyes.
 from __future__ import annotations
 
 import asyncio
+import calendar
 import collections
 import contextlib
 import dataclasses
+import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from phalanx import events as ev
@@ -24,6 +28,9 @@ from phalanx.decide.waiting import PODS_WAIT, told
 from phalanx.lead.inpod import InPod
 from phalanx.lead.lead import Lead
 from phalanx.states import RunPhase, RunState
+
+#: What a pod is told beside its outline.
+MOUNTED = Path("/phalanx/run/pod.json")
 
 _RUN, _ROLE, _INDEX = "phalanx/run", "phalanx/role", "batch.kubernetes.io/job-completion-index"
 
@@ -77,11 +84,9 @@ class Facts:
 class Platform:
     """Watches for one lead. `start` and `close` are called in the lead's loop; nothing here raises."""
 
-    def __init__(
-        self, lead: Lead, facts: Facts, api: InPod, *, own: str, clock: Callable[[], float] = time.time
-    ) -> None:
-        """`own`: the name of the pod in which this lead is."""
-        self._lead, self._facts, self._api, self._own, self._clock = lead, facts, api, own, clock
+    def __init__(self, lead: Lead, facts: Facts, api: InPod, *, clock: Callable[[], float] = time.time) -> None:
+        """Nothing is asked before `start`."""
+        self._lead, self._facts, self._api, self._clock = lead, facts, api, clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over = threading.Event()
         self._began = clock()
@@ -164,7 +169,9 @@ class Platform:
         if seen is not None and seen.standing is Standing.AILS:
             says = says.replace("is being deleted", "was deleted")
         if state is None:
-            if seen is not None:
+            if seen is not None and seen.cause == "exited" and seen.kind is Kind.USER:  # its Job makes no other
+                self._lead.lose(host, f"its pod {says}", hint=seen.advice)
+            elif seen is not None:
                 self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}; its Job makes another")
         elif state.living:
             self._lead.lose(host, f"its pod {says}", kind=kind, hint=seen.advice if seen is not None else "")
@@ -236,16 +243,9 @@ class Platform:
         """One note for all that wait for the same."""
         alike: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
         for host in sorted(self._waiting()):
-            seen = self._found.get(host)
-            if (
-                seen is not None
-                and seen.standing is Standing.WAITS
-                and not (h := state.hosts.get(host))
-                or h
-                and not h.living
-            ):
-                if seen is not None:
-                    alike[seen.says, seen.advice].append(host)
+            seen, known = self._found.get(host), state.hosts.get(host)
+            if seen is not None and seen.standing is Standing.WAITS and (known is None or not known.living):
+                alike[seen.says, seen.advice].append(host)
         for (says, advice), hosts in alike.items():
             key = (-1, f"{says} {state.generation}")
             if key not in self._said:
@@ -335,6 +335,20 @@ class Platform:
                 return
 
 
+def here(lead: Lead, *, mounted: Path = MOUNTED, environ: Mapping[str, str] = os.environ) -> Platform | None:
+    """The eyes of a lead in a pod; None where it has no token (`rbac: none`), which the records then say."""
+    try:
+        facts = Facts.of(json.loads(mounted.read_bytes()))
+        api = InPod.here(environ)
+        if api is not None:
+            return Platform(lead, facts, api)
+    except (OSError, ValueError, KeyError, TypeError) as wrong:
+        lead.note(f"the cluster cannot be watched from inside: {wrong}")
+        return None
+    lead.note("rbac: none, so what happens outside the containers is named only while a client follows")
+    return None
+
+
 def _uid(pod: Mapping[str, Any]) -> str:
     return str((pod.get("metadata") or {}).get("uid") or "")
 
@@ -345,7 +359,7 @@ def _made(pod: Mapping[str, Any]) -> str:
 
 def _made_at(pod: Mapping[str, Any]) -> float:
     try:
-        return float(time.mktime(time.strptime(_made(pod), "%Y-%m-%dT%H:%M:%SZ"))) - time.timezone
+        return float(calendar.timegm(time.strptime(_made(pod), "%Y-%m-%dT%H:%M:%SZ")))
     except ValueError:
         return 0.0
 
