@@ -43,6 +43,11 @@ class InPod:
             return None
         return cls(host=host.strip("[]"), port=int(port), account=account)
 
+    @classmethod
+    def nowhere(cls) -> InPod:
+        """For who has none: nothing is asked of it."""
+        return cls(host="", port=0, account=ACCOUNT)
+
     @property
     def namespace(self) -> str:
         """The pod's own."""

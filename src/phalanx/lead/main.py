@@ -21,12 +21,15 @@ from phalanx.lead.app import App
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
 from phalanx.lead.lead import Lead
+from phalanx.lead.ownjobs import published
+from phalanx.lead.platform import here
 from phalanx.names import join_host_port
 from phalanx.patient import last_word_to, patient_stderr
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.steady import SteadyClock
+from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import BEAT
 from phalanx.states import RunState
 
@@ -128,8 +131,13 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     others = [asyncio.ensure_future(rule(lead, keeper.holds)), asyncio.ensure_future(sweep())]
+    platform = here(lead) if config.reached else None
+    others += [platform.start()] if platform is not None else []
     try:
-        return await lead.run_until_ended()
+        state = await lead.run_until_ended()
+        if platform is not None:
+            await platform.close(state, published(RunFolder(Path(config.folder))))
+        return state
     finally:
         for other in others:
             other.cancel()

@@ -20,73 +20,44 @@ from pathlib import Path
 from typing import Any
 
 from phalanx import events as ev
-from phalanx.apiwatch import ApiRefusedError, changes
 from phalanx.apart import apart
+from phalanx.apiwatch import ApiRefusedError, changes
 from phalanx.decide.exits import Kind
 from phalanx.decide.pods import CONTAINER, Seen, Standing, see
 from phalanx.decide.waiting import PODS_WAIT, told
 from phalanx.lead.inpod import InPod
 from phalanx.lead.lead import Lead
+from phalanx.lead.ownjobs import Facts, Jobs
 from phalanx.states import RunPhase, RunState
 
 #: What a pod is told beside its outline.
 MOUNTED = Path("/phalanx/run/pod.json")
 
-_RUN, _ROLE, _INDEX = "phalanx/run", "phalanx/role", "batch.kubernetes.io/job-completion-index"
-
-#: How a client tells that it wants the run to end where it may not speak to the lead: an annotation of the lead's Job.
-STOP = "phalanx/stop"
+_RUN = "phalanx/run"
 
 #: Seconds between two looks at what the lead wants, and between two questions for events.
 _LOOK, _EVENTS = 0.5, 15.0
 #: Seconds after a pod's creation, or after the lead's start, before one that waits is spoken of.
 _SOON = 5.0
-#: Bytes of a report that a ConfigMap takes.
-_REPORT = 700_000
 #: Exit code of a run for which there was no place: nothing of it is to be tried again.
 _NO_PLACE = 3
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
-    """What `pod.json` says of the run's pods."""
-
-    run: str
-    #: Each role with the number of its first host.
-    roles: tuple[tuple[str, int], ...]
-    #: The Job of the lead's role.
-    lead_job: str
-
-    @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> Facts:
-        """From the JSON."""
-        roles = tuple((str(role), int(first)) for role, first, *_ in pod["roles"])
-        return cls(run=str(pod["run"]), roles=roles, lead_job=str(pod["lead"]).partition(".")[0].rpartition("-")[0])
-
-    def host(self, pod: Mapping[str, Any]) -> int | None:
-        """The number of the host that a pod is."""
-        labels = (pod.get("metadata") or {}).get("labels") or {}
-        index = str(labels.get(_INDEX, ""))
-        first = dict(self.roles).get(str(labels.get(_ROLE, "")))
-        return first + int(index) if first is not None and index.isdecimal() else None
-
-    def name(self, host: int) -> str:
-        """`worker-2`, as its pod is called after the run."""
-        role, first = max((one for one in self.roles if one[1] <= host), key=lambda one: one[1])
-        return f"{role}-{host - first}"
-
-    def job(self, role: str) -> str:
-        """The Job of a role."""
-        own = self.roles[0][0]
-        return self.lead_job[: -len(own)] + role if self.lead_job.endswith(own) else f"{self.run}-{role}"
 
 
 class Platform:
     """Watches for one lead. `start` and `close` are called in the lead's loop; nothing here raises."""
 
-    def __init__(self, lead: Lead, facts: Facts, api: InPod, *, clock: Callable[[], float] = time.time) -> None:
-        """Nothing is asked before `start`."""
-        self._lead, self._facts, self._api, self._clock = lead, facts, api, clock
+    def __init__(
+        self,
+        lead: Lead,
+        facts: Facts,
+        api: InPod | None,
+        *,
+        why: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Without an `api` it sees nothing, and says `why`, once."""
+        self._lead, self._facts, self._clock = lead, facts, clock
+        self._seeing, self._api, self._blindness = api is not None, api or InPod.nowhere(), why
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over = threading.Event()
         self._began = clock()
@@ -97,14 +68,14 @@ class Platform:
         self._sized: int | None = None
         self._failed: set[str] = set()
         self._images = False
-        self._base = f"/api/v1/namespaces/{api.namespace}"
-        self._jobs = f"/apis/batch/v1/namespaces/{api.namespace}/jobs"
+        namespace = api.namespace if api is not None else ""
+        self._base = f"/api/v1/namespaces/{namespace}"
+        self._jobs = Jobs(facts, self._api)
         lead.because = self.because
 
     def start(self) -> asyncio.Task[None]:
         """The watch begins; the task looks after the lead's wishes until it is cancelled."""
         self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._watch, name="pods", daemon=True).start()
         return asyncio.ensure_future(self._look())
 
     # The watch, in its thread --------------------------------------------------------------------------------------
@@ -204,6 +175,12 @@ class Platform:
     # What the lead wants -------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
+        while not self._lead.state.run:
+            await asyncio.sleep(_LOOK / 10)
+        if not self._seeing:
+            self._note(self._blindness)
+            return
+        threading.Thread(target=self._watch, name="pods", daemon=True).start()
         asked = 0.0
         while True:
             await asyncio.sleep(_LOOK)
@@ -271,28 +248,18 @@ class Platform:
         self._note(f"the pods run different images: {said}; name the image by its digest, so that all run the same")
 
     async def _resize(self, workers: int) -> None:
-        """The Job makes or takes away the pods of the highest indexes."""
-        change = {"spec": {"completions": workers, "parallelism": workers}}
-        path = f"{self._jobs}/{self._facts.job('worker')}"
         try:
-            await apart(lambda: self._merge(path, change), name="resize")
+            await apart(lambda: self._jobs.resize("worker", workers), name="resize")
         except Exception as wrong:  # noqa: BLE001 - see the page's first words
             self._note(f"the number of pods cannot be changed to {workers}: {wrong}")
 
     def _is_it_a_stop(self) -> None:
         """Pods that are deleted may be what a client's stop looks like from here."""
-        loop = self._loop
-        if loop is None or "asked" in self._failed:
-            return
-        self._failed.add("asked")
 
         def ask() -> None:
             with contextlib.suppress(ApiRefusedError):
-                job = self._api.get(f"{self._jobs}/{self._facts.lead_job}", {})
-                by = ((job.get("metadata") or {}).get("annotations") or {}).get(STOP)
-                if by and (job.get("spec") or {}).get("suspend"):
-                    self._post(lambda: self._lead.request_stop(by=str(by), hard=False))
-            self._failed.discard("asked")
+                if by := self._jobs.stop_asked():
+                    self._post(lambda: self._lead.request_stop(by=by, hard=False))
 
         threading.Thread(target=ask, name="stop?", daemon=True).start()
 
@@ -304,49 +271,28 @@ class Platform:
         `report`: the data of the ConfigMap, the most telling entry first; what is too large is left out.
         """
         self._over.set()
+        if not self._seeing:
+            return
         with contextlib.suppress(Exception):
             async with asyncio.timeout(patience):
-                await apart(lambda: self._publish(report), name="report")
+                await apart(lambda: self._jobs.publish(report), name="report")
         if state.end is not None and state.end.exit_code == _NO_PLACE:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(patience):
-                    await apart(self._release, name="release")
-
-    def _publish(self, report: Mapping[str, str]) -> None:
-        data = {name: text for name, text in report.items() if len(text.encode()) < _REPORT}
-        self._merge(f"{self._base}/configmaps/{self._facts.run}-report", {"data": data})
-
-    def _release(self) -> None:
-        """Jobs whose deadline is over end at once, with all their pods, and make no new ones; ours comes last."""
-        jobs = [self._facts.job(role) for role, _ in self._facts.roles]
-        for job in (*(one for one in jobs if one != self._facts.lead_job), self._facts.lead_job):
-            self._merge(f"{self._jobs}/{job}", {"spec": {"activeDeadlineSeconds": 1}})
-
-    def _merge(self, path: str, change: Mapping[str, Any]) -> None:
-        """With a second and a third try where the API does not answer."""
-        for delay in (0.5, 1.0, 0.0):
-            try:
-                self._api.merge(path, change)
-            except ApiRefusedError as wrong:
-                if not wrong.passing or not delay:
-                    raise
-                time.sleep(max(delay, min(wrong.retry_after, 2.0)))
-            else:
-                return
+                    await apart(self._jobs.release, name="release")
 
 
 def here(lead: Lead, *, mounted: Path = MOUNTED, environ: Mapping[str, str] = os.environ) -> Platform | None:
-    """The eyes of a lead in a pod; None where it has no token (`rbac: none`), which the records then say."""
+    """The eyes of a lead in a pod; None where this is no pod. One without a token (`rbac: none`) sees nothing."""
     try:
         facts = Facts.of(json.loads(mounted.read_bytes()))
-        api = InPod.here(environ)
-        if api is not None:
-            return Platform(lead, facts, api)
-    except (OSError, ValueError, KeyError, TypeError) as wrong:
-        lead.note(f"the cluster cannot be watched from inside: {wrong}")
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    lead.note("rbac: none, so what happens outside the containers is named only while a client follows")
-    return None
+    api, why = (
+        InPod.here(environ),
+        "rbac: none: what happens outside the containers is named only while a client follows",
+    )
+    return Platform(lead, facts, api, why=why)
 
 
 def _uid(pod: Mapping[str, Any]) -> str:
