@@ -54,6 +54,15 @@ class RunKey:
         """Raises ValueError."""
         return cls(bytes.fromhex(text))
 
+    @classmethod
+    def of(cls, text: str) -> RunKey:
+        """The key in hex; any other text, such as a token that Kubernetes has made, stands for its hash."""
+        text = text.strip()
+        try:
+            return cls.from_hex(text)
+        except ValueError:
+            return cls(hashlib.sha256(text.encode()).digest())
+
     def hex(self) -> str:
         """For the pipe to an agent, and nowhere else."""
         return self._value.hex()

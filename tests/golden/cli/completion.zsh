@@ -57,6 +57,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -96,6 +97,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -143,6 +145,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -182,6 +185,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \

@@ -1,0 +1,76 @@
+"""What stands around a pod: which nodes it may go to, beside whom, and who schedules it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from phalanx.engine.kubernetes.names import ROLE, RUN, Names
+from phalanx.names import TRAINING_TYPES
+from phalanx.plan.cluster import Cluster
+from phalanx.plan.outline import Outline, Role
+
+_HOST = "kubernetes.io/hostname"
+_VOLCANO, _COSCHEDULING = "scheduling.volcano.sh/group-name", "scheduling.x-k8s.io/pod-group"
+
+
+def placement(outline: Outline, cluster: Cluster, names: Names, role: Role) -> dict[str, Any]:
+    """The parts of a pod's spec that say where it goes."""
+    spec: dict[str, Any] = {}
+    affinity: dict[str, Any] = {}
+    if cluster.together:
+        affinity["podAffinity"] = _required(cluster.together, {"matchLabels": {RUN: names.run}})
+    if role.type in cluster.apart:
+        trains = [one.type for one in outline.roles if one.type in TRAINING_TYPES]
+        others = {
+            "matchLabels": {RUN: names.run},
+            "matchExpressions": [{"key": ROLE, "operator": "In", "values": trains}],
+        }
+        affinity["podAntiAffinity"] = _required(_HOST, others)
+    if affinity:
+        spec["affinity"] = affinity
+    if cluster.spread:
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": 1,
+                "topologyKey": cluster.spread,
+                "whenUnsatisfiable": "DoNotSchedule",
+                # Nodes that no pod of the run may use are no place to spread to.
+                "nodeTaintsPolicy": "Honor",
+                "labelSelector": {"matchLabels": {RUN: names.run, ROLE: role.type}},
+            }
+        ]
+    if cluster.priority:
+        spec["priorityClassName"] = cluster.priority
+    if cluster.gang:
+        spec["schedulerName"] = cluster.gang.scheduler
+    if role.gpus:
+        # Nodes with GPUs are commonly kept free of pods that ask for none.
+        spec["tolerations"] = [{"key": cluster.gpu, "operator": "Exists", "effect": "NoSchedule"}]
+    return spec
+
+
+def group_marks(cluster: Cluster, names: Names) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels and annotations by which a gang's scheduler knows a pod's group."""
+    if cluster.gang is None:
+        return {}, {}
+    if cluster.gang.kind == "volcano":
+        return {}, {_VOLCANO: names.run}
+    return {_COSCHEDULING: names.run}, {}
+
+
+def pod_group(outline: Outline, cluster: Cluster) -> dict[str, Any] | None:
+    """The PodGroup: as many pods as the run can begin with, or none of them."""
+    if cluster.gang is None:
+        return None
+    fewest = sum(role.min or role.count for role in outline.roles)
+    if cluster.gang.kind == "volcano":
+        spec: dict[str, Any] = {"minMember": fewest}
+        if cluster.priority:
+            spec["priorityClassName"] = cluster.priority
+        return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "spec": spec}
+    spec = {"minMember": fewest, "scheduleTimeoutSeconds": max(int(outline.policies.health.start), 1)}
+    return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": spec}
+
+
+def _required(key: str, pods: dict[str, Any]) -> dict[str, Any]:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": pods}]}
