@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
+import secrets
 import shutil
 import signal
 import subprocess
@@ -82,8 +82,8 @@ class LocalPods:
         self.folder, self.grace, self.run = folder, grace, run
         self.outline = one_task_a_host(outline)
         self.key = RunKey.new()
-        self.port = random.randrange(30100, 32000)
-        self._net = f"127.{random.randrange(1, 255)}.{random.randrange(1, 255)}"
+        self.port = 30100 + secrets.randbelow(1900)
+        self._net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
         self._numbers = {pods.role: pods for pods in pod_sets(self.outline)}
         self._pods: dict[tuple[str, int], list[subprocess.Popen[bytes]]] = {}
         self._pieces = folder / "agent"

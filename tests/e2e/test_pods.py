@@ -63,7 +63,7 @@ def test_a_run_in_pods_survives_the_loss_of_a_pod_and_of_the_pod_of_its_lead(thr
     loses_a_pod_and_then_its_lead(three)
     told = records(three, "worker", 1)
     assert [one["seq"] for one in told] == list(range(1, len(told) + 1))  # each once, in order, none is missing
-    assert [one for one in told if one["event"] == "host-lost"][0]["host"] == 1
+    assert next(one for one in told if one["event"] == "host-lost")["host"] == 1
     assert {one["role"] for one in told if one["event"] == "host-joined"} == {"worker"}
     assert "worker:1 | up 1 worker:1\n" in three.log("worker", 1)
     assert "worker:0 | up 3 worker:0\n" in three.log("worker", 0)
