@@ -79,7 +79,7 @@ def changes(
     """
     known: dict[str, Mapping[str, Any]] = {}
     since, failed = "", 0
-    while True:
+    while not wait(0.0):
         try:
             if not since:
                 found, since = _list(api, path, query)
@@ -92,19 +92,14 @@ def changes(
         except ApiRefusedError as wrong:
             if wrong.status == GONE:
                 since = ""
-                if failed == 0:  # anew at once; a server that says so again and again is left alone for longer
-                    failed = 1
-                    continue
             elif not wrong.passing:
                 raise
-            yield Change(trouble=wrong)
-            delay = max(wrong.retry_after, min(FIRST * 2.0**failed, LONGEST) * (1 + draw() / 4))
             failed += 1
-            if wait(delay):
+            if wrong.status == GONE and failed == 1:
+                continue  # anew at once; a server that says so again and again is left alone for longer
+            yield Change(trouble=wrong)
+            if wait(max(wrong.retry_after, min(FIRST * 2.0 ** (failed - 1), LONGEST) * (1 + draw() / 4))):
                 return
-            continue
-        if wait(0.0):
-            return
 
 
 def _list(api: Api, path: str, query: Mapping[str, str]) -> tuple[dict[str, Mapping[str, Any]], str]:

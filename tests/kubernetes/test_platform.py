@@ -113,7 +113,11 @@ async def test_a_deleted_pod_is_noted_and_lost_once_it_is_gone_or_replaced(clust
         assert watched.lead.notes[0].startswith("the pod of host worker-2 is being deleted")
         assert watched.lead.lost == []
         new = pod("worker-2", phase="Pending")
-        new["metadata"] |= {"name": f"{RUN}-worker-2-new", "uid": "another", "creationTimestamp": "2026-11-30T12:00:40Z"}
+        new["metadata"] |= {
+            "name": f"{RUN}-worker-2-new",
+            "uid": "another",
+            "creationTimestamp": "2026-11-30T12:00:40Z",
+        }
         cluster.put(new)
         await watched.until(lambda: watched.lead.lost)
         cluster.remove(old["metadata"]["name"])
@@ -128,7 +132,9 @@ async def test_a_lease_that_ends_gets_the_cause_that_the_cluster_has_told(cluste
     async with Watched(api) as watched:
         await watched.until(lambda: watched.lead.notes)
         told = watched.lead.because(HostLost(time=2.0, host=3, reason="its agent no longer answers"))
-        assert told.reason.startswith("its agent no longer answers; its pod is on a node node-1 that has not been heard")
+        assert told.reason.startswith(
+            "its agent no longer answers; its pod is on a node node-1 that has not been heard"
+        )
         assert told.kind == "infrastructure"
 
 
@@ -148,7 +154,9 @@ async def test_pods_that_wait_for_the_same_are_one_note(cluster, api):
 
 async def test_what_only_events_tell_is_asked_for(cluster, api):
     held = pod("worker-1", phase="Pending", state=waiting("ContainerCreating"))
-    cluster.put(event(held, "FailedMount", 'MountVolume.SetUp failed for volume "x" : secret "s3" not found'), plural="events")
+    cluster.put(
+        event(held, "FailedMount", 'MountVolume.SetUp failed for volume "x" : secret "s3" not found'), plural="events"
+    )
     async with Watched(api) as watched:
         watched.platform._began -= 60
         watched.lead.state = RunState(run=RUN, phase=RunPhase.JOINING)

@@ -212,7 +212,9 @@ def _container(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None
     return None
 
 
-def _held_up(pod: Mapping[str, Any], status: Mapping[str, Any], waiting: Mapping[str, Any]) -> Seen | None:
+def _held_up(  # noqa: PLR0911 - one return a reason
+    pod: Mapping[str, Any], status: Mapping[str, Any], waiting: Mapping[str, Any]
+) -> Seen | None:
     reason, message = text(waiting.get("reason")), _short(text(waiting.get("message")))
     image = text(status.get("image"))
     if reason in ("", "ContainerCreating", "PodInitializing"):

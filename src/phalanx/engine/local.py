@@ -109,6 +109,15 @@ class LocalRun:
     words: list[int]
     _said: dict[int, str] = dataclasses.field(default_factory=dict)
 
+    def news(self) -> Sequence[str]:
+        """See Started: what is to be said is in the records."""
+        return ()
+
+    def stop(self, by: str) -> bool:
+        """See Started: agents whose lead is gone end by themselves."""
+        del by
+        return False
+
     def lost(self) -> dict[int, str]:
         """The hosts whose agents have ended, each with its exit code and its last word."""
         return {

@@ -87,8 +87,9 @@ def unbound_events(wrong: PhalanxError, state: RunState, now: float) -> tuple[Cu
 def lost_events(
     state: RunState, host: int, reason: str, now: float, *, kind: str = "", hint: str = ""
 ) -> tuple[Event, ...]:
-    """What is said of a host whose agent was seen to end; nothing where that is no news. One that had not joined ends the
-    run that waits for it, unless the place makes another (then nobody says so of it).
+    """What is said of a host whose agent was seen to end; nothing where that is no news.
+
+    One that had not joined ends the run that waits for it. Where the place makes another nobody says so of it.
     """
     known = state.hosts.get(host)
     if known is not None and known.living and not state.phase.terminal:  # agents leave at the end

@@ -175,7 +175,7 @@ class Platform:
     # What the lead wants -------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        while not self._lead.state.run:
+        while not self._lead.state.run:  # noqa: ASYNC110 - the lead's first words wake nobody
             await asyncio.sleep(_LOOK / 10)
         if not self._seeing:
             self._note(self._blindness)

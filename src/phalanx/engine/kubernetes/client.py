@@ -84,14 +84,14 @@ class Client:
                 return None
             raise
 
-    def list(self, kind: str, labels: str = "", fields: str = "") -> list[dict[str, Any]]:
-        """All that match."""
+    def list(self, kind: str, labels: str = "", fields: str = "", *, once: bool = False) -> list[dict[str, Any]]:
+        """All that match. `once`: for who would rather go on without than wait."""
         found: list[dict[str, Any]] = []
         query = _selectors(labels, fields)
         more = ""
         while True:
             asked = {**query, "limit": "500", **({"continue": more} if more else {})}
-            answer = self._call("list", KINDS[kind], query=asked)
+            answer = self._call("list", KINDS[kind], query=asked, patience=0.0 if once else self._patience)
             found += answer.get("items") or []
             more = (answer.get("metadata") or {}).get("continue") or ""
             if not more:
@@ -161,9 +161,10 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         content: str = "application/json",
+        patience: float | None = None,
     ) -> dict[str, Any]:
         method = {"get": "GET", "list": "GET", "delete": "DELETE", "patch": "PATCH", "create": "POST"}[verb]
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + (self._patience if patience is None else patience)
         delay = _FIRST
         renewed = False
         while True:
@@ -235,7 +236,7 @@ class Client:
             )
         if wrong.status == _UNAUTHORIZED:
             return ClusterError(
-                f"{self.access.context} does not know this user: the kubeconfig's token or certificate is no longer valid",
+                f"{self.access.context} does not know this user: its token or certificate is no longer valid",
                 status=wrong.status,
                 hint="log in to the cluster again",
             )

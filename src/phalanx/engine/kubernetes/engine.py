@@ -15,9 +15,9 @@ from phalanx.engine import bundle
 from phalanx.engine.base import Submission
 from phalanx.engine.kubernetes.client import Client, ClusterError
 from phalanx.engine.kubernetes.mirror import Mirror
-from phalanx.engine.kubernetes.names import RUN, Names
+from phalanx.engine.kubernetes.names import RUN
 from phalanx.engine.kubernetes.objects import objects
-from phalanx.engine.kubernetes.place import Place, address_of, host_number
+from phalanx.engine.kubernetes.place import Place, address_of, host_name, host_number
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.plan.cluster import Cluster
 from phalanx.records.folder import RunFolder
@@ -110,7 +110,7 @@ def agent_zip() -> bytes:
 
 
 def delete(place: Place, *, also: Sequence[Manifest] = (), grace: int | None = None) -> None:
-    """Delete every object of the run; idempotent. Goes on past what may not be deleted, and raises the first refusal."""
+    """Delete every object of the run; idempotent. Goes on past what may not be deleted; raises the first refusal."""
     wrong: PlaceError | None = None
     known = {(one["kind"], one["metadata"]["name"]) for one in also}
     for kind in KINDS:
@@ -199,7 +199,7 @@ class KubernetesRun:
         lost = {}
         for pod in list(self.mirror.pods.values()):
             number = host_number(pod.object, facts)
-            seen = self.mirror.findings().get(_host(pod.object))
+            seen = self.mirror.findings().get(host_name(pod.object))
             if number is not None and seen is not None and seen.standing is Standing.GONE:
                 lost[number] = f"its pod {seen.says}"
         return lost
@@ -258,6 +258,13 @@ class KubernetesRun:
             with contextlib.suppress(PhalanxError):
                 delete(self.place)
 
+    def stop(self, by: str) -> bool:
+        """See Started: each pod is told to end, and the lead reads in its Job that this is a stop."""
+        with contextlib.suppress(PhalanxError):
+            suspend(self.place, by=by)
+            return True
+        return False
+
     def kill(self) -> None:
         """See Started."""
         self.mirror.close()
@@ -267,12 +274,6 @@ class KubernetesRun:
     def let_go(self) -> None:
         """See Started: the run goes on in its cluster."""
         self.mirror.close()
-
-
-def _host(pod: Any) -> str:
-    from phalanx.engine.kubernetes.place import host_name  # noqa: PLC0415 - no cycle: named here once
-
-    return host_name(pod)
 
 
 def _going(pod: Any) -> bool:
@@ -285,6 +286,3 @@ def runs_there(client: Client) -> dict[str, list[dict[str, Any]]]:
     for job in client.list("Job", RUN):
         found.setdefault(job["metadata"]["labels"][RUN], []).append(job)
     return found
-
-
-_ = Names

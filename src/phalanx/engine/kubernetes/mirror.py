@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -87,7 +88,7 @@ class Mirror:
     def start(self) -> None:
         """From now on."""
         for kind in ("Pod", "Job"):
-            self._thread(f"watch {kind}", lambda kind=kind: self._watch(kind))
+            self._thread(f"watch {kind}", functools.partial(self._watch, kind))
         self._thread("logs", self._run)
 
     def close(self) -> None:
@@ -135,7 +136,7 @@ class Mirror:
         while not self._over.wait(_LOOK):
             for name in self._with_logs():
                 if name not in self._logs:
-                    self._logs[name] = self._thread(f"log {name}", lambda name=name: self._follow(name))
+                    self._logs[name] = self._thread(f"log {name}", functools.partial(self._follow, name))
             self.records.flush()
             if self._clock() - saved > 1.0:
                 saved = self._clock()
@@ -177,8 +178,8 @@ class Mirror:
     def _forbidden(self, wrong: ApiRefusedError) -> PlaceError:
         rule = '{apiGroups: [""], resources: [pods/log], verbs: [get]}'
         return ForbiddenError(
-            f"this user may not read the logs of pods in namespace {self.place.client.namespace}, and so cannot follow: "
-            f"the rule {rule} is missing",
+            f"this user may not read the logs of pods in namespace {self.place.client.namespace}, and so cannot "
+            f"follow: the rule {rule} is missing",
             status=wrong.status,
             hint=f"`phalanx kubernetes rbac` prints the Role to ask an administrator for; the API says: {wrong}",
         )
@@ -203,7 +204,7 @@ class Mirror:
                 break
         return new
 
-    # What is seen ------------------------------------------------------------------------------------------------------
+    # What is seen ----------------------------------------------------------------------------------------------------
 
     def findings(self) -> dict[str, Seen]:
         """What is to be said of pods, by their host names, and of Jobs that cannot make theirs, by the Jobs'.
@@ -233,7 +234,7 @@ class Mirror:
         when, events = self._events
         if now - when >= _EVENTS:
             with contextlib.suppress(PlaceError):
-                events = self.place.client.list("Event", fields="type=Warning")
+                events = self.place.client.list("Event", fields="type=Warning", once=True)
             self._events = (now, events)
         return events
 

@@ -74,9 +74,9 @@ class Place:
             return None
         data = (found or {}).get("data") or {}
         if "key" in data:
-            return RunKey.from_hex(base64.b64decode(data["key"]).decode().strip())
+            return RunKey.of(base64.b64decode(data["key"]).decode())
         if "token" in data:
-            return RunKey.of(base64.b64decode(data["token"]))
+            return RunKey.of(base64.b64decode(data["token"]).decode())
         return None
 
     def pods(self) -> list[dict[str, Any]]:
