@@ -12,7 +12,7 @@ from phalanx.decide.quorum import LINE, TURN, lease_for
 from phalanx.errors import PlaceError
 from phalanx.events import RunEnded
 from phalanx.protocol import people
-from phalanx.protocol.people import LeadMuteError, LeadUnreachableError
+from phalanx.protocol.people import LeadBarredError, LeadMuteError, LeadUnreachableError
 from phalanx.records.index import Entry
 from phalanx.records.leadfile import last_beat
 from phalanx.records.reader import read_end, read_state
@@ -83,6 +83,8 @@ def audience(entry: Entry, ask: Callable[[str, str], T], *, say: Callable[[str],
         begun = time.monotonic()
         try:
             return ask(entry.address, entry.token)
+        except LeadBarredError:
+            raise
         except LeadUnreachableError as wrong:
             left = succession(entry, wrong)
             if "://" in entry.address and told is not None:

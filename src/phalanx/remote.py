@@ -88,6 +88,7 @@ def launch(
             started.kill()
             raise
     except BaseException:
+        client.close()
         shutil.rmtree(folder.path, ignore_errors=True)
         if not there:
             with contextlib.suppress(OSError):
@@ -118,8 +119,11 @@ def adopt(run: str, where: Where, environ: Mapping[str, str] = os.environ) -> En
 
     Its records go into a folder of this user's own state.
     """
-    client = _client(where, environ)
-    name = _called(run, client)
+    with _client(where, environ) as client:
+        return _adopted(_called(run, client), client, environ)
+
+
+def _adopted(name: str, client: Client, environ: Mapping[str, str]) -> Entry:
     from phalanx.engine.kubernetes.place import Place, address_of  # noqa: PLC0415 - lightkube is an extra
 
     address = address_of(client, name)
@@ -139,11 +143,11 @@ def adopt(run: str, where: Where, environ: Mapping[str, str] = os.environ) -> En
 
 def listed(where: Where, environ: Mapping[str, str] = os.environ) -> list[Entry]:
     """Every run of the namespace, entered into the index. Raises PhalanxError."""
-    client = _client(where, environ)
     found = []
-    for name in sorted(_runs(client)):
-        with contextlib.suppress(PlaceError):  # its last objects go at this moment
-            found.append(adopt(name, Where(context=client.access.context, namespace=client.namespace), environ))
+    with _client(where, environ) as client:
+        for name in sorted(_runs(client)):
+            with contextlib.suppress(PlaceError):  # its last objects go at this moment
+                found.append(_adopted(name, client, environ))
     return found
 
 
@@ -199,7 +203,8 @@ def is_remote(entry: Entry) -> bool:
     return entry.engine == ENGINE
 
 
-def place_of(entry: Entry) -> Place:
+@contextlib.contextmanager
+def _place(entry: Entry) -> Iterator[Place]:
     """Where it is. Raises PhalanxError."""
     from phalanx.engine.kubernetes.access_to import access  # noqa: PLC0415 - lightkube is an extra
 
@@ -208,7 +213,8 @@ def place_of(entry: Entry) -> Place:
 
     context, namespace, run = parts_of(entry.lead)
     where = Where(context=None if context == "in-cluster" else context, namespace=namespace)
-    return Place(_client(where, os.environ), run)
+    with _client(where, os.environ) as client:
+        yield Place(client, run)
 
 
 def caught_up(entry: Entry) -> Entry:
@@ -216,7 +222,8 @@ def caught_up(entry: Entry) -> Entry:
     if not is_remote(entry) or read_end(entry.files) is not None:
         return entry
     try:
-        _mirror(entry).catch_up()
+        with _place(entry) as place:
+            _mirror(entry, place).catch_up()
     except PlaceError as wrong:
         sys.stderr.write(f"phalanx: {entry.run} as it was known here last: {wrong}\n")
     return entry
@@ -228,16 +235,16 @@ def followed(entry: Entry) -> Iterator[None]:
     if not is_remote(entry) or read_end(entry.files) is not None:
         yield
         return
-    mirror = _mirror(entry)
-    mirror.start()
-    try:
-        yield
-    finally:
-        mirror.close()
+    with _place(entry) as place:
+        mirror = _mirror(entry, place)
+        mirror.start()
+        try:
+            yield
+        finally:
+            mirror.close()
 
 
-def _mirror(entry: Entry) -> Mirror:
-    place = place_of(entry)
+def _mirror(entry: Entry, place: Place) -> Mirror:
     from phalanx.engine.kubernetes.mirror import Mirror  # noqa: PLC0415 - lightkube is an extra
 
     return Mirror(place, entry.files)
@@ -248,14 +255,15 @@ def _mirror(entry: Entry) -> Mirror:
 
 def interrupt(entry: Entry, *, by: str) -> None:
     """Stop it where its lead cannot be asked: its pods are told to end. Raises PhalanxError."""
-    from phalanx.engine.kubernetes.engine import suspend  # noqa: PLC0415 - lightkube is an extra
+    with _place(entry) as place:
+        from phalanx.engine.kubernetes.engine import suspend  # noqa: PLC0415 - lightkube is an extra
 
-    suspend(place_of(entry), by=by)
+        suspend(place, by=by)
 
 
 def cleared(entry: Entry, *, hard: bool = False) -> None:
     """Nothing of it is left in its cluster; idempotent. Raises PhalanxError."""
-    place = place_of(entry)
-    from phalanx.engine.kubernetes.engine import delete  # noqa: PLC0415 - lightkube is an extra
+    with _place(entry) as place:
+        from phalanx.engine.kubernetes.engine import delete  # noqa: PLC0415 - lightkube is an extra
 
-    delete(place, grace=0 if hard else None)
+        delete(place, grace=0 if hard else None)

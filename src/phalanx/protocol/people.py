@@ -21,6 +21,10 @@ class LeadMuteError(LeadUnreachableError):
     """Somebody listens where the lead should be, and does not answer: it is frozen, or its successor starts."""
 
 
+class LeadBarredError(LeadUnreachableError):
+    """This user may not speak to the lead, whoever it is: waiting changes nothing."""
+
+
 class Carrier(Protocol):
     """Takes people's words to leads that cannot be reached directly: those whose address is a URL of its scheme."""
 

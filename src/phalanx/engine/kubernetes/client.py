@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 
@@ -65,6 +65,12 @@ class Client:
     def close(self) -> None:
         """Idempotent."""
         self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *wrong: object) -> None:
+        self.close()
 
     # The verbs -----------------------------------------------------------------------------------------------------
 

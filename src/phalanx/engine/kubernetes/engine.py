@@ -98,7 +98,7 @@ class KubernetesEngine:
             meta = {**manifest["metadata"], "ownerReferences": [owner]}
             self._client.apply({**manifest, "metadata": meta})
         if not first["spec"].get("suspend"):
-            self._client.apply(first)
+            self._client.apply({**first, "spec": {**first["spec"], "suspend": False}})
 
 
 def agent_zip() -> bytes:
@@ -224,7 +224,7 @@ class KubernetesRun:
 
     def _never_started(self) -> str:
         """The start deadline: what could not come up holds nothing any more (R49)."""
-        found = self.mirror.findings()
+        found = self.mirror.findings(soon=0.0)
         why = "; ".join(f"{name} {seen.says}" for name, seen in sorted(found.items())[:3]) or "nobody says why"
         with contextlib.suppress(PhalanxError):
             delete(self.place)
@@ -274,6 +274,7 @@ class KubernetesRun:
     def let_go(self) -> None:
         """See Started: the run goes on in its cluster."""
         self.mirror.close()
+        self.place.client.close()
 
 
 def _going(pod: Any) -> bool:

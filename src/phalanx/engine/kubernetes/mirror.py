@@ -206,8 +206,10 @@ class Mirror:
 
     # What is seen ----------------------------------------------------------------------------------------------------
 
-    def findings(self) -> dict[str, Seen]:
+    def findings(self, *, soon: float = SOON) -> dict[str, Seen]:
         """What is to be said of pods, by their host names, and of Jobs that cannot make theirs, by the Jobs'.
+
+        A pod may wait for `soon` seconds before it is spoken of.
 
         Where the API says nothing of a pod that waits, its events are asked for, once in a while.
         """
@@ -218,11 +220,11 @@ class Mirror:
             jobs = list(self.jobs.values())
         waiting = [pod for pod in pods if (pod.object.get("status") or {}).get("phase") == "Pending"]
         lacking = [job for job in jobs if _lacks_pods(job)]
-        late = any(now - pod.since > SOON for pod in waiting) or bool(lacking)
+        late = any(now - pod.since > soon for pod in waiting) or bool(lacking)
         events = self._asked_events(now) if late else []
         for pod in pods:
             seen = see(pod.object, events)
-            if seen is not None and (seen.standing is not Standing.WAITS or now - pod.since > SOON):
+            if seen is not None and (seen.standing is not Standing.WAITS or now - pod.since > soon):
                 found[host_name(pod.object)] = seen
         for job in jobs:
             seen = see_job(job, events)

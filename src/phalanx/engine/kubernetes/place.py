@@ -15,7 +15,7 @@ from phalanx.engine.kubernetes.client import Client, ClusterError, ForbiddenErro
 from phalanx.engine.kubernetes.names import ROLE, RUN, Names
 from phalanx.errors import PlaceError
 from phalanx.protocol.client import DEPOSED
-from phalanx.protocol.people import CARRIERS, LeadMuteError, LeadUnreachableError
+from phalanx.protocol.people import CARRIERS, LeadBarredError, LeadMuteError, LeadUnreachableError
 from phalanx.protocol.signing import RunKey
 
 SCHEME = "kubernetes"
@@ -97,7 +97,7 @@ class Place:
                     return status, text
                 self._lead = None
         except ForbiddenError as wrong:
-            raise LeadUnreachableError(f"{wrong}", hint=wrong.hint) from wrong
+            raise LeadBarredError(f"{wrong}", hint=wrong.hint) from wrong
         except ClusterError as wrong:
             raise LeadMuteError(f"the lead of {self.run} cannot be asked: {wrong}") from wrong
         raise LeadMuteError(f"no pod of {self.run} leads it at this moment")
@@ -154,6 +154,13 @@ class _ByApiServer:
                 self._places[address] = Place(client, run)
             return self._places[address]
 
+    def forget(self) -> None:
+        """Close all connections; they are opened again where they are wanted."""
+        with self._lock:
+            for place in self._places.values():
+                place.client.close()
+            self._places.clear()
+
     def ask(
         self, address: str, method: str, path: str, *, headers: Mapping[str, str], body: bytes, timeout: float
     ) -> tuple[int, str]:
@@ -173,4 +180,5 @@ class _ByApiServer:
             return _PATIENCE
 
 
-CARRIERS[SCHEME] = _ByApiServer()
+BY_API_SERVER = _ByApiServer()
+CARRIERS[SCHEME] = BY_API_SERVER
