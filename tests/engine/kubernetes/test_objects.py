@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from incluster import in_cluster, made, of_kind
+from incluster import in_cluster, made, of_kind, pods
 from phalanx.engine.kubernetes.names import RUN, Names
 from phalanx.engine.kubernetes.objects import PIECE, in_host_order, pod_facts
 from phalanx.engine.kubernetes.text import document
@@ -92,14 +92,6 @@ def test_one_label_finds_every_object_and_every_pod(name, tmp_path):
         assert one["metadata"]["labels"][RUN] == "digits"
 
 
-def pods(manifests):
-    """Each pod's template by its role."""
-    found = {job["metadata"]["name"]: job["spec"]["template"] for job in of_kind(manifests, "Job")}
-    for jobset in of_kind(manifests, "JobSet"):
-        found |= {one["name"]: one["template"]["spec"]["template"] for one in jobset["spec"]["replicatedJobs"]}
-    return found
-
-
 def test_only_pods_that_can_carry_the_lead_mount_a_token(tmp_path):
     spec = {name: pod["spec"] for name, pod in pods(made(tmp_path, JOBS["ps"])).items()}
     assert {name for name, of in spec.items() if of["automountServiceAccountToken"]} == {"digits-chief"}
@@ -156,7 +148,7 @@ def test_a_key_that_kubernetes_makes_is_one_key_for_all_who_read_it():
 
 def test_a_pod_is_told_the_numbers_of_all_hosts_and_who_leads(tmp_path):
     said = in_cluster(tmp_path, JOBS["ps"])
-    facts = pod_facts(said.outline, said.cluster, Names(run="digits"))
+    facts = pod_facts(said.outline, said.cluster, Names(run="digits"), {})
     assert facts["roles"] == [["chief", 0, 1], ["worker", 1, 3], ["ps", 4, 2], ["evaluator", 6, 1]]
     assert facts["lead"] == "digits-chief-0.digits"
     assert facts["line"] == [
@@ -170,7 +162,7 @@ def test_a_pod_is_told_the_numbers_of_all_hosts_and_who_leads(tmp_path):
 
 def test_an_elastic_role_keeps_numbers_for_all_that_it_may_grow_to(tmp_path):
     said = in_cluster(tmp_path, "roles: {worker: {count: 2, max: 8}, evaluator: {}}\n")
-    facts = pod_facts(said.outline, said.cluster, Names(run="digits"))
+    facts = pod_facts(said.outline, said.cluster, Names(run="digits"), {})
     assert facts["roles"] == [["worker", 0, 8], ["evaluator", 8, 1]]
 
 
