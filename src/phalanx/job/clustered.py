@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from phalanx.job.advise import count_of, environments, looks_secret
+from phalanx.job import confidential, templates
+from phalanx.job.advise import count_of
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES, an, many
 from phalanx.plan.cluster import CONTAINER, Cluster, Gang, Given, Scraper
-from phalanx.redact import redact
 from phalanx.tfconfig.finding import Severity
 
 #: Labels that every cluster's nodes have; racks and switches have none.
@@ -101,8 +100,7 @@ def mistakes(job: Job) -> Iterator[Said]:
                 "absolute path on a volume that on.kubernetes.pod mounts"
             ),
         )
-    yield from _sources(job)
-    yield from _credentials(job)
+    yield from confidential.mistakes(job)
     yield from _places(job)
     yield from _roles(job)
     yield from _templates(job)
@@ -116,7 +114,7 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
         message = f"{image} is named by a tag, which may mean another image tomorrow"
         yield ("image",), "job-image-by-tag", Severity.INFO, message, "name it by digest: NAME@sha256:…"
     there = [kind for kind in kinds(job) if count_of(job, kind)]
-    if said.queue and not said.jobset and len(there) > 1:
+    if said.queue and said.gang is None and not said.jobset and len(there) > 1:
         message = f"Kueue admits the {many(len(there), 'Job')} of this run one by one: some may wait while others run"
         fix = "jobset: on makes them one workload, where JobSet is installed; else health.start releases them all"
         yield ("on", "kubernetes", "queue"), "job-queue-one-by-one", Severity.WARNING, message, fix
@@ -139,44 +137,6 @@ def _label(job: Job, word: str | None) -> str | None:
         return word
     said = {str(name): label for name, label in job.on.kubernetes.topology.items()}
     return said.get(word) or WELL_KNOWN.get(word)
-
-
-def _sources(job: Job) -> Iterator[Said]:
-    taken: set[str] = set()
-    for number, secret in enumerate(job.secrets):
-        if not secret.source.secret:
-            yield (
-                ("secrets", number, "from"),
-                (
-                    "a pod cannot see your environment or your files; name a Secret: from: {secret: NAME, key: KEY} "
-                    "(kubectl create secret generic NAME --from-file=KEY=FILE)"
-                ),
-            )
-        if secret.path and (secret.path.startswith("/phalanx/") or secret.path in taken):
-            why = "is phalanx's own place" if secret.path.startswith("/phalanx/") else "holds another secret"
-            yield ("secrets", number, "path"), f"{secret.path} {why}; choose another"
-        taken.add(secret.path or "")
-
-
-def _credentials(job: Job) -> Iterator[Said]:
-    """Manifests are read by many and kept in Git: what looks like a secret is refused, never written there."""
-    advice = "make it a Secret and refer to it: secrets: [{name: …, env: …, from: {secret: NAME, key: KEY}}]"
-    for loc, env in environments(job):
-        for variable, value in env.items():
-            if looks_secret(variable, value):
-                yield (*loc, variable), f"the value of {variable} looks like a secret; {advice}"
-    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
-    commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
-    for loc, words in commands:
-        if redact(" ".join(words)) != " ".join(words):
-            yield loc, f"a word of the command looks like a secret; {advice}"
-    for loc, template in _overlays(job):
-        for at, container in _containers(template):
-            for number, entry in enumerate(_list(container.get("env"))):
-                name, given = str(entry.get("name", "")), entry.get("value")
-                if isinstance(given, str) and looks_secret(name, given):
-                    where: Loc = (*loc, "spec", *at, "env", number)
-                    yield where, f"the value of {name} looks like a secret; write valueFrom: {{secretKeyRef: …}}"
 
 
 def _places(job: Job) -> Iterator[Said]:
@@ -212,12 +172,12 @@ def _roles(job: Job) -> Iterator[Said]:
 
 
 def _templates(job: Job) -> Iterator[Said]:
-    for loc, template in _overlays(job):
+    for loc, template in templates.overlays(job):
         spec = template.get("spec", {})
         for key, why in _OURS.items():
             if key in spec:
                 yield (*loc, "spec", key), f"{key} is phalanx's own: {why}"
-        for at, container in _containers(template):
+        for at, container in templates.containers(template):
             if container.get("name") == CONTAINER and at[0] == "containers":
                 for key, why in _OURS_IN_TASK.items():
                     if key in container:
@@ -232,29 +192,11 @@ def _templates(job: Job) -> Iterator[Said]:
                 )
 
 
-def _overlays(job: Job) -> Iterator[tuple[Loc, Mapping[str, Any]]]:
-    said = job.on.kubernetes
-    yield ("on", "kubernetes", "pod"), said.pod
-    for name, role in said.roles.items():
-        yield ("on", "kubernetes", "roles", name, "pod"), role.pod
-
-
-def _containers(template: Mapping[str, Any]) -> Iterator[tuple[Loc, Mapping[str, Any]]]:
-    for key in ("containers", "initContainers"):
-        for number, container in enumerate(_list(template.get("spec", {}).get(key))):
-            yield (key, number), container
-
-
-def _list(value: object) -> list[Mapping[str, Any]]:
-    """The mappings of a list; whatever else a template holds, the API server judges."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _mounted(job: Job, path: str) -> bool:
     """Whether some template mounts a volume at that folder or above it."""
-    for _, template in _overlays(job):
-        for _, container in _containers(template):
-            for mount in _list(container.get("volumeMounts")):
+    for _, template in templates.overlays(job):
+        for _, container in templates.containers(template):
+            for mount in templates.mappings(container.get("volumeMounts")):
                 at = str(mount.get("mountPath", "")).rstrip("/")
                 if at and (path == at or path.startswith(f"{at}/")):
                     return True

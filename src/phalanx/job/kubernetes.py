@@ -112,7 +112,9 @@ class Kubernetes(Part):
         default=None, description="Keep the records on a volume: {pvc: NAME}. Default: in the pods, gone with them."
     )
     queue: LabelValue | None = Field(
-        default=None, description="The local queue of Kueue; Jobs begin suspended. Default: none."
+        default=None,
+        description="The local queue of Kueue, for which Jobs begin suspended; with gang: {scheduler: volcano} that "
+        "of Volcano. Default: none.",
     )
     gang: Gang | None = Field(
         default=None, description="Start all pods or none: {scheduler: volcano}. Default: as they fit."

@@ -61,7 +61,7 @@ on:
     roles: {ps: {pod: {spec: {nodeSelector: {pool: memory}}}}}
 """,
     "kueue": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, queue: team-a}}\n",
-    "volcano": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, gang: {scheduler: volcano}, priority: p}}\n",
+    "volcano": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, gang: {scheduler: volcano}, queue: q}}\n",
     "coscheduling": """roles: {worker: {count: 4, min: 2}}
 on: {kubernetes: {rbac: none, gang: {scheduler: coscheduling}}}
 """,

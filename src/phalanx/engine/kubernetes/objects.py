@@ -106,7 +106,7 @@ def grouped(
     outline: Outline, cluster: Cluster, names: Names, jobs: Sequence[tuple[str, dict[str, Any]]]
 ) -> list[Manifest]:
     """The Jobs of all roles, the lead's first: each by itself, or as one JobSet."""
-    queue = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue else {}
+    queue = {"kueue.x-k8s.io/queue-name": cluster.kueue} if cluster.kueue else {}
     if not cluster.jobset:
         made = []
         for role, spec in jobs:
@@ -170,7 +170,7 @@ def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, A
 
 def _suspended(cluster: Cluster) -> dict[str, Any]:
     """Kueue lets a Job go on when its queue has room."""
-    return {"suspend": True} if cluster.queue else {}
+    return {"suspend": True} if cluster.kueue else {}
 
 
 def _accounts(outline: Outline, cluster: Cluster, names: Names) -> list[tuple[Manifest, str]]:
