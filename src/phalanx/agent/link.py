@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+import typing
 from collections.abc import Callable
 from typing import Any
 
+from phalanx.agent.log import say
 from phalanx.agent.outbox import Journal, Outbox
 from phalanx.agent.repeats import Repeats
 from phalanx.agent.succession import Succession
@@ -15,7 +17,7 @@ from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
 from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Taken
-from phalanx.protocol.signing import RefusedError
+from phalanx.protocol.signing import RefusedError, TakenError
 from phalanx.protocol.transport import LeadSilentError
 from phalanx.sample import TaskSample
 
@@ -56,10 +58,15 @@ class Link:
         wall: Callable[[], float] = time.time,
         succession: Succession | None = None,
         journal: Journal | None = None,
+        replaces: float = 0.0,
     ) -> None:
         """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins; a
-        lead may tell of more when it is joined. `wall` gives the events' time.
+        lead may tell of more when it is joined. `wall` gives the events' time. `replaces`: for so many seconds it
+        waits until the agent that was here before it is given up.
         """
+        self._replaces = replaces
+        #: What the lead has dismissed it with: the exit code of the run; None while it has not.
+        self.code: int | None = None
         self._client, self._join, self._obey = client, join, obey
         self._succession = succession
         self._shortest = self._patience = self._lease = patience
@@ -94,6 +101,11 @@ class Link:
         """How many events no lead has taken."""
         return self._outbox.waiting
 
+    @property
+    def joined(self) -> bool:
+        """Whether a lead has taken it."""
+        return self._joined
+
     def prepared(self, generation: int, next_ports: tuple[int, ...] = ()) -> None:
         """Everything of this generation is ready to go, and these ports are held for the next."""
         self._prepared, self._next_ports = generation, next_ports
@@ -109,13 +121,28 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        self._is_joined(await self._retry(self._call_join))
+        self._is_joined(await self._enter())
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
             await self._drain()
             for other in others:
                 other.cancel()
+
+    async def _enter(self) -> Joined:
+        """The first word; said again while the lead still believes in the agent that was here before."""
+        until, waits = self._clock() + self._replaces, False
+        while True:
+            try:
+                return typing.cast("Joined", await self._retry(self._call_join))
+            except TakenError as wrong:
+                if self._clock() >= until:
+                    raise
+                if not waits:
+                    say(f"{wrong}: this one waits for its end, {self._replaces:.0f} s at most")
+                waits = True
+            self._answered = self._clock()
+            await asyncio.sleep(RETRY)
 
     async def _follow_orders(self) -> None:
         while True:
@@ -129,6 +156,7 @@ class Link:
                     continue
                 self._after = order.seq
                 if order.kind == "leave":
+                    self.code = order.code
                     return
                 new = self._repeats.new_of(order)
                 if new is not None:

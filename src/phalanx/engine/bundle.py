@@ -20,7 +20,7 @@ import phalanx
 from phalanx.errors import PlaceError
 
 #: Everything the agent and the lead import, all pure Python. Checked by a test that runs the zip under `-S -E`.
-LIBRARIES = ("starlette", "uvicorn", "anyio", "h11", "click", "idna", "typing_extensions", "h2", "hpack", "hyperframe")
+LIBRARIES = ("starlette", "uvicorn", "anyio", "h11", "click", "typing_extensions", "h2", "hpack", "hyperframe")
 
 #: The parts of phalanx that ride along; the rest stays on the user's machine.
 _PARTS = (
@@ -54,21 +54,49 @@ _PARTS = (
     "taskstate.py",
 )
 
-#: What the libraries bring for tests, other event loops and other protocols: nothing here imports it.
+#: What the libraries bring for tests, terminals, other event loops and other protocols: nothing here imports it. Nor
+#: idna, which anyio wants for host names that are not ASCII.
 _LEFT_OUT = frozenset(
     {
         "anyio/_backends/_trio.py",
+        "anyio/_core/_fileio.py",
+        "anyio/_core/_tempfile.py",
+        "anyio/functools.py",
+        "anyio/itertools.py",
         "anyio/pytest_plugin.py",
+        "anyio/streams/buffered.py",
+        "anyio/streams/file.py",
+        "anyio/streams/text.py",
+        "anyio/to_interpreter.py",
+        "anyio/to_process.py",
+        "click/_termui_impl.py",
+        "click/_textwrap.py",
+        "click/_winconsole.py",
+        "click/shell_completion.py",
         "click/testing.py",
-        # For host names that are not ASCII, looked up through anyio: nobody here does.
-        "idna/uts46data.py",
+        "starlette/authentication.py",
+        "starlette/config.py",
+        "starlette/endpoints.py",
+        "starlette/middleware/authentication.py",
+        "starlette/middleware/cors.py",
+        "starlette/middleware/gzip.py",
+        "starlette/middleware/httpsredirect.py",
+        "starlette/middleware/opentelemetry.py",
+        "starlette/middleware/sessions.py",
+        "starlette/middleware/trustedhost.py",
+        "starlette/middleware/wsgi.py",
+        "starlette/schemas.py",
+        "starlette/templating.py",
         "starlette/testclient.py",
+        "uvicorn/protocols/http/auto_zttp_impl.py",
         "uvicorn/protocols/http/httptools_impl.py",
         "uvicorn/protocols/http/zttp_h2_impl.py",
         "uvicorn/protocols/http/zttp_impl.py",
         "uvicorn/protocols/websockets/websockets_impl.py",
         "uvicorn/protocols/websockets/websockets_sansio_impl.py",
         "uvicorn/protocols/websockets/wsproto_impl.py",
+        "uvicorn/supervisors/watchfilesreload.py",
+        "uvicorn/workers.py",
     }
 )
 
@@ -76,6 +104,9 @@ _MAIN = """import sys
 if sys.argv[1:2] == ["agent"]:
     from phalanx.agent.main import main
     sys.exit(main())
+if sys.argv[1:2] == ["pod"]:
+    from phalanx.agent.pod import main
+    sys.exit(main(sys.argv[2:]))
 from phalanx.lead.main import main
 sys.exit(main(int(sys.argv[2]), int(sys.argv[3])))
 """

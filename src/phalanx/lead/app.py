@@ -20,16 +20,21 @@ from phalanx.lead.deposed import DeposedError
 from phalanx.lead.lead import Lead
 from phalanx.lead.steps import steps_now
 from phalanx.plan.wire import WireError, to_wire
-from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
+from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE, TAKEN
 from phalanx.protocol.messages import Copy, Join, Poll, Report, decode, encode
-from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, sign_answer
+from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, TakenError, sign_answer
 from phalanx.protocol.transport import REQUEST_LIMIT
 
 _JOIN = "/v1/join"
 
+#: Where people show their token if `Authorization` does not come through: the API server of Kubernetes takes it.
+PEOPLE = "x-phalanx-token"
+
 
 class App:
-    """Binds one lead to its routes. `hosts` are the Host headers it answers to: others are a foreign page's trick."""
+    """Binds one lead to its routes. `hosts` are the Host headers it answers to: others are a foreign page's trick. None
+    are named where nobody can know them all, behind proxies and names of a cluster: signature and token must do.
+    """
 
     def __init__(
         self, lead: Lead, key: RunKey, *, hosts: frozenset[str], clock: Callable[[], float] = time.time
@@ -120,6 +125,8 @@ class App:
                     status, text = 200, encode(await serve(request, body))
             except DeposedError as wrong:
                 status, text = DEPOSED, str(wrong).encode()
+            except TakenError as wrong:
+                status, text = TAKEN, str(wrong).encode()
             except RefusedError as wrong:
                 status, text = 403, str(wrong).encode()
             except WireError as wrong:
@@ -200,8 +207,7 @@ class App:
                 body = await self._body(request)
             except RefusedError as wrong:
                 return _plain(403, str(wrong))
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._token.encode()):
+            if not hmac.compare_digest(_token(request).encode(), self._token.encode()):
                 return _plain(401, "a token is wanted: `phalanx` verbs read it from this user's index of runs")
             try:
                 answer = await serve(request, body)
@@ -217,7 +223,7 @@ class App:
         return route
 
     async def _body(self, request: Request) -> bytes:
-        if request.headers.get("host", "") not in self._hosts:
+        if self._hosts and request.headers.get("host", "") not in self._hosts:
             raise RefusedError(f"foreign Host header {request.headers.get('host', '')!r}")
         body = bytearray()
         try:
@@ -230,6 +236,12 @@ class App:
             message = "hung up"
             raise RefusedError(message) from wrong
         return bytes(body)
+
+
+def _token(request: Request) -> str:
+    """The one that somebody shows; in a header of our own where a proxy keeps `Authorization` to itself."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return request.headers.get(PEOPLE) or (token if scheme.lower() == "bearer" else "")
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, orders_with, task_orders
 from phalanx.lead.lease import ticks
-from phalanx.lead.leaving import let_go, staying
+from phalanx.lead.leaving import farewell, let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.majority import Majority
 from phalanx.lead.opening import admit, joined_event, never_ran, opening_events, unbound_events
@@ -126,7 +126,7 @@ class Lead:
         mailbox.taken = self._past.taken.get(host, 0)
         mailbox.is_prepared(mailbox.join.prepared, mailbox.join.next_ports)
         if self.state.phase.terminal:
-            mailbox.put(Order(seq=0, epoch=0, kind="leave"))
+            mailbox.put(farewell(self.state))
         elif self.plan is not None and self.plan.generation == self.state.generation:
             for order in self._briefed(self.plan).again(host, self.state, self._clock()):
                 mailbox.put(order)
@@ -381,7 +381,7 @@ class Lead:
         """Tell every agent to leave, and wait a moment until each has heard it."""
         deadline = self._clock() + PATIENCE
         for mailbox in self.living().values():
-            mailbox.put(Order(seq=0, epoch=0, kind="leave"))
+            mailbox.put(farewell(self.state))
         while self._clock() < deadline and (self.roll.awaited or not all(box.left for box in self.living().values())):
             self._changed.clear()
             await self._rest(deadline)

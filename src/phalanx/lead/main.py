@@ -59,6 +59,8 @@ class LeadConfig:
     #: Whether all hosts see that folder.
     shared: bool = True
     epoch: int = 1
+    #: `host:port` by which agents know it; empty where the socket tells.
+    reached: str = ""
 
 
 def main(config_fd: int, listen_fd: int) -> int:
@@ -94,7 +96,8 @@ def open_files(hosts: int) -> None:
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     address, port = listener.getsockname()[:2]
-    keeper = Keeper(Path(config.folder), epoch=config.epoch, address=join_host_port(address, port))
+    reached = config.reached or join_host_port(address, port)
+    keeper = Keeper(Path(config.folder), epoch=config.epoch, address=reached)
     past = keeper.past()
     clock = SteadyClock(not_before=past.heard)
     lead = Lead(
@@ -106,7 +109,7 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
         clock=clock,
         fenced=config.shared,
     )
-    hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
+    hosts = frozenset() if config.reached else frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(
         uvicorn.Config(

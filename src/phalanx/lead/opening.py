@@ -9,7 +9,7 @@ from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, Run
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
-from phalanx.protocol.signing import RefusedError
+from phalanx.protocol.signing import RefusedError, TakenError
 from phalanx.states import RunState
 from phalanx.taskstate import TaskState
 
@@ -21,10 +21,10 @@ def admit(state: RunState, message: Join, *, same: bool) -> None:
     if state.phase.terminal and not same:
         raise RefusedError("the run has ended")
     if before is not None and before.living and not same:
-        raise RefusedError(f"host {host} has an agent already")
+        raise TakenError(f"host {host} has an agent already, which has not been given up")
     if before is not None and not before.living and same:
         raise RefusedError(f"host {host} was given up: {before.lost}")
-    if same and message.prepared > state.generation:
+    if message.prepared > state.generation:
         raise RefusedError(f"host {host} has made ready a generation that the records do not know")
 
 

@@ -30,6 +30,10 @@ class RefusedError(ProtocolError):
     """A message was not signed with this run's key, is stale, or was seen before."""
 
 
+class TakenError(RefusedError):
+    """Another agent is here for that host, and has not been given up yet."""
+
+
 class StaleError(RefusedError):
     """A message whose time is too far from the receiver's; it was signed with the run's key."""
 

@@ -1,0 +1,72 @@
+"""Pods from their mounts to their exit codes: a run that loses a pod, and the one of its lead, and ends well."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from launched import wait_for
+from phalanx.plan.outline import Outline, Role, Strategy
+from phalanx.plan.policies import Policies, Restart
+from pods import Cluster, LocalPods, can_be_here, event, local_pods, records
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.skipif(can_be_here() != "", reason=can_be_here())]
+
+#: Trains until the generation that is to be the last one.
+TRAIN = """
+import os, time
+generation = int(os.environ["PHALANX_GENERATION"])
+print("up", generation, os.environ["PHALANX_TASK"], flush=True)
+while generation < 3:
+    time.sleep(0.1)
+time.sleep(0.5)
+"""
+
+
+def outline(**roles: int) -> Outline:
+    command = (sys.executable, "-c", TRAIN)
+    return Outline(
+        name="job",
+        roles=tuple(Role(type=kind, count=count, command=command) for kind, count in roles.items()),
+        strategy=Strategy.MWMS,
+        cwd="",
+        policies=Policies(restart=Restart(max=5)),
+    )
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[LocalPods]:
+    yield from local_pods(tmp_path, outline(worker=3))
+
+
+def lost(cluster: Cluster, index: int) -> None:
+    cluster.kill("worker", index)
+    if not cluster.replaces:
+        cluster.replace("worker", index)
+
+
+def loses_a_pod_and_then_its_lead(cluster: Cluster) -> None:
+    cluster.start()
+    event(cluster, "worker", 0, "task-started", 3, generation=1)
+    lost(cluster, 1)
+    event(cluster, "worker", 0, "task-started", 3, generation=2)
+    lost(cluster, 0)
+    event(cluster, "worker", 1, "task-started", 3, generation=3)
+    event(cluster, "worker", 1, "run-ended", outcome="succeeded")
+    wait_for(lambda: [cluster.code("worker", index) for index in range(3)] == [0, 0, 0], "three exit codes of 0")
+
+
+def test_a_run_in_pods_survives_the_loss_of_a_pod_and_of_the_pod_of_its_lead(three: LocalPods):
+    loses_a_pod_and_then_its_lead(three)
+    told = records(three, "worker", 1)
+    assert [one["seq"] for one in told] == list(range(1, len(told) + 1))  # each once, in order, none is missing
+    assert next(one for one in told if one["event"] == "host-lost")["host"] == 1
+    assert {one["role"] for one in told if one["event"] == "host-joined"} == {"worker"}
+    assert "worker:1 | up 1 worker:1\n" in three.log("worker", 1)
+    assert "worker:0 | up 3 worker:0\n" in three.log("worker", 0)
+    assert "replaces the lead's" in three.log("worker", 0)
+    assert three.word("worker", 1).startswith("pods succeeded after ")
+    assert not records(three, "worker", 2)
