@@ -167,13 +167,13 @@ class App:
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.request_stop(by=_by(data), hard=data.get("hard", False) is True)
+        self._lead.people.stop(by=_by(data), hard=data.get("hard", False) is True)
         return self._standing()
 
     async def _scale(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.request_scale(_number(data, "workers"), by=_by(data))
+        self._lead.people.scale(_number(data, "workers"), by=_by(data))
         return self._standing()
 
     async def _stacks(self, request: Request, body: bytes) -> Any:
@@ -186,19 +186,19 @@ class App:
             raise WireError(message)
         seq = self._lead.state.seq
         wanted = tuple(known[one] for one in named or known)
-        asked = self._lead.order_stacks(wanted, by=_by(data))
+        asked = self._lead.people.stacks(wanted, by=_by(data))
         return {"run": self._lead.run, "seq": seq, "tasks": [str(task) for task in asked]}
 
     async def _withdraw(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.withdraw(_number(data, "host"), by=_by(data))
+        self._lead.people.withdraw(_number(data, "host"), by=_by(data))
         return self._standing()
 
     async def _lost(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.lose(_number(data, "host"), str(data.get("reason", "its agent has ended")))
+        self._lead.people.lose(_number(data, "host"), str(data.get("reason", "its agent has ended")))
         return self._standing()
 
     def _person(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
