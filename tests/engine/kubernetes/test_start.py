@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from incluster import made, of_kind, static
-from phalanx.engine.kubernetes.start import PYTHONS, agent_line, static_line
+from phalanx.engine.kubernetes.start import PYTHONS, ROOT, agent_line
 from phalanx.tfconfig import check
 
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
@@ -116,8 +116,12 @@ def test_nowhere_to_put_the_last_word_is_no_second_failure(pod, tmp_path):
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
     "text",
-    ["roles: {worker: {count: 3}}\n", "roles: {worker: {count: 2}, ps: {count: 2}, evaluator: {}}\n"],
-    ids=["mwms", "ps"],
+    [
+        "roles: {worker: {count: 3}}\n",
+        "roles: {worker: {count: 2}, ps: {count: 2}, evaluator: {}}\n",
+        "strategy: estimator\nroles: {chief: {}, worker: {count: 2}, ps: {}, evaluator: {}}\n",
+    ],
+    ids=["mwms", "ps", "estimator"],
 )
 def test_a_static_pod_makes_the_tf_config_that_a_run_would_get(tmp_path, shell, text):
     [config] = [one for one in static(tmp_path, text) if one["kind"] == "ConfigMap"]
@@ -127,10 +131,15 @@ def test_a_static_pod_makes_the_tf_config_that_a_run_would_get(tmp_path, shell, 
     for job in of_kind(static(tmp_path, text), "Job"):
         role = job["metadata"]["labels"]["phalanx/role"]
         for index in range(job["spec"]["completions"]):
-            line = static_line(role, str(tmp_path))
+            line = job["spec"]["template"]["spec"]["containers"][0]["command"][2].replace(ROOT, str(tmp_path))
             done = subprocess.run(
                 [*shell_words(shell), "-c", line, "phalanx", sys.executable, "-c", PRINT],
-                env={**os.environ, "PHALANX_POD_INDEX": str(index), "HOME": str(tmp_path / "h"), "TMPDIR": "/tmp"},  # noqa: S108
+                env={
+                    **os.environ,
+                    "PHALANX_POD_INDEX": str(index),
+                    "HOME": str(tmp_path / "h"),
+                    "TMPDIR": str(tmp_path),
+                },
                 capture_output=True,
                 text=True,
                 timeout=60,
@@ -138,10 +147,11 @@ def test_a_static_pod_makes_the_tf_config_that_a_run_would_get(tmp_path, shell, 
             )
             said = json.loads(done.stdout)
             assert said["task"] == {"type": role, "index": index}
-            assert "evaluator" not in said["cluster"]
+            sees_itself = role == "evaluator" and text.startswith("strategy: estimator")
+            assert ("evaluator" in said["cluster"]) is sees_itself
             for kind, addresses in said["cluster"].items():
                 assert addresses == [f"digits-{kind}-{n}.digits:2222" for n in range(len(addresses))]
-            strategy = "ps" if "ps" in said["cluster"] else "mwms"
+            strategy = "estimator" if "estimator" in text else "ps" if "ps" in said["cluster"] else "mwms"
             assert not [one for one in check(done.stdout, strategy=strategy) if one.severity.value == "error"]
 
 

@@ -33,10 +33,10 @@ say "phalanx: no Python of at least 3.11 in this image, which the agent needs; i
 exit 2"""
 
 
-def static_line(role: str, root: str = ROOT, *, config: bool = True) -> str:
-    """Without an agent: TF_CONFIG from the cluster's file and the pod's own index, then the command that follows."""
+def static_line(role: str, config: str | None, root: str = ROOT) -> str:
+    """Without an agent: the command that follows, with TF_CONFIG from the file `config` and the pod's own index."""
     folders = 'mkdir -p "$HOME" "$TMPDIR" 2>/dev/null'
-    if not config:
+    if config is None:
         return f'{folders}\nexec "$@"'
     tail = f'{{\\"type\\":\\"{role}\\",\\"index\\":$PHALANX_POD_INDEX}}}}'
-    return f'{folders}\nTF_CONFIG="$(cat {root}/cluster/{role}){tail}"\nexport TF_CONFIG\nexec "$@"'
+    return f'{folders}\nTF_CONFIG="$(cat {root}/cluster/{config}){tail}"\nexport TF_CONFIG\nexec "$@"'

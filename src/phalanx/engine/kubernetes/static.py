@@ -47,7 +47,9 @@ def static_objects(outline: Outline, cluster: Cluster, *, run: str) -> tuple[Man
     names = Names(run=run, jobset=cluster.jobset)
     check(names, outline)
     heads = _heads(outline, names)
-    data = {**heads, **_programs(outline)}
+    files = {text: role for role, text in reversed(heads.items())}  # all roles see one cluster, but for R03
+    data = {**{name: text for text, name in files.items()}, **_programs(outline)}
+    shared = {role: files[text] for role, text in heads.items()}
     made: list[tuple[Manifest, str]] = []
     if data:
         config = {"apiVersion": "v1", "kind": "ConfigMap", "immutable": True, "data": data}
@@ -58,7 +60,7 @@ def static_objects(outline: Outline, cluster: Cluster, *, run: str) -> tuple[Man
     if (group := pod_group(outline, cluster)) is not None:
         made.append((group, run))
     jobs = [
-        (role.type, _job(outline, cluster, names, role, heads, leads=number == 0))
+        (role.type, _job(outline, cluster, names, role, shared.get(role.type), leads=number == 0))
         for number, role in enumerate(in_host_order(outline))
     ]
     manifests = [named(one, name, outline, cluster, names) for one, name in made]
@@ -93,10 +95,10 @@ def _programs(outline: Outline) -> dict[str, str]:
 
 
 def _job(
-    outline: Outline, cluster: Cluster, names: Names, role: Role, heads: dict[str, str], *, leads: bool
+    outline: Outline, cluster: Cluster, names: Names, role: Role, config: str | None, *, leads: bool
 ) -> dict[str, Any]:
-    config = role.type in heads
-    mounted = config or own.SERVER in role.command
+    """`config`: the file of the beginning of its TF_CONFIG; None where it gets none."""
+    mounted = config is not None or own.SERVER in role.command
     spec = {
         "volumes": [
             {"name": "work", "emptyDir": {}},
@@ -104,7 +106,7 @@ def _job(
         ]
     }
     container = {
-        "command": ["/bin/sh", "-c", static_line(role.type, config=config), "phalanx"],
+        "command": ["/bin/sh", "-c", static_line(role.type, config), "phalanx"],
         "args": [_word(word, outline, names, role) for word in role.command],
         "env": [
             {"name": "PHALANX_POD_INDEX", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}},
