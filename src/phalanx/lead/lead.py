@@ -17,6 +17,7 @@ from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, orders_with, task_orders
+from phalanx.lead.handover import Handover
 from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import farewell, let_go, staying
 from phalanx.lead.mailbox import Mailbox
@@ -39,6 +40,9 @@ from phalanx.states import RunPhase, RunState, fold
 #: Seconds in which agents may come for their dismissal.
 PATIENCE = 2.0
 
+#: Seconds in which they may hear who leads next.
+HANDING_OVER = 1.0
+
 #: Seconds between two looks for hosts that are heard again.
 _LOOK = 0.5
 
@@ -59,8 +63,10 @@ class Lead:
         past: Past | None = None,
         clock: Callable[[], float] = time.time,
         fenced: bool = True,
+        address: str = "",
     ) -> None:
-        """`clock` gives Unix seconds; `past` is what the leads before this one have left.
+        """`clock` gives Unix seconds; `past` is what the leads before this one have left; `address` is that by which
+        agents know it, where it hands over before its host goes.
 
         `fenced`: every lead of this run writes into one folder, where the newest keeps the others out. Else this one
         gives orders only while it hears from most of the hosts, and hands its records to those who may lead next.
@@ -71,7 +77,7 @@ class Lead:
         self._records, self._clock = records, clock
         self.roll = Roll(past.state, hosts=outline.hosts, epoch=self.epoch, now=clock())
         self._copies = None if fenced else Copies(records)
-        self._majority = Majority(needed=not fenced)
+        self._majority, self._handover = Majority(needed=not fenced), Handover(address)
         self._briefs: Briefs | None = None
         self._past = past
         self._changed = asyncio.Event()
@@ -100,6 +106,7 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
+        self._handover.check()
         box = self.roll.boxes.get(message.host.id)
         known = box if box is not None and box.join.instance == message.instance else self._know(message)
         line = self.roll.line(self.state)
@@ -142,7 +149,7 @@ class Lead:
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
-        self._majority.check()
+        self._check()
         if mailbox.left:
             self._changed.set()
         await self.settle()
@@ -216,14 +223,18 @@ class Lead:
             now = self._clock()
             wake = self._advance() if self._majority.there(self.roll, self.state, now) else now + _LOOK
             if self._majority.refusal:
-                await self._turn_away(self._majority.refusal)
+                self.say(ev.Noted(time=now, message=self._majority.refusal))
+                await self._turn_away(self._majority.refusal, PATIENCE)
+            elif heir := self._handover.due(self.roll, self.state):
+                await self.settle()  # the next one knows as much
+                self._handover.to(heir)
+                await self._turn_away(f"its host is taken away: the one at {heir} takes over", HANDING_OVER)
             elif not self.state.phase.terminal:
                 await self._rest(wake)
 
-    async def _turn_away(self, reason: str) -> None:
-        """Let all agents know that this lead ends: they end their tasks. Raises DeposedError."""
-        self.say(ev.Noted(time=self._clock(), message=reason))
-        deadline = self._clock() + PATIENCE
+    async def _turn_away(self, reason: str, patience: float) -> None:
+        """Let all agents know that this lead ends: they end their tasks, or ask another. Raises DeposedError."""
+        deadline = self._clock() + patience
         for box in self.roll.boxes.values():
             box.wake()
         while self._clock() < deadline:
@@ -366,6 +377,11 @@ class Lead:
             self._briefs = Briefs(plan)
         return self._briefs
 
-    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+    def _check(self) -> None:
+        """Raises RefusedError or ResignedError where this lead ends before its run."""
         self._majority.check()
+        self._handover.check()
+
+    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+        self._check()
         return self.roll.box(message.host, message.instance, self.state)
