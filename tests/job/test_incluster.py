@@ -32,7 +32,9 @@ def refused(folder, text: str) -> list[str]:
         ("roles: {worker: {}}\non: {kubernetes: {hugepages: {2Mi: 1Gi}}}\n", "say memory for each role"),
         ("on: {kubernetes: {pod: {spec: {restartPolicy: Always}}}}\n", "restartPolicy is phalanx's own"),
         ("on: {kubernetes: {pod: {spec: {containers: [{name: task, image: x}]}}}}\n", "say it as the job's `image`"),
-        ("on: {kubernetes: {pod: {spec: {containers: [{name: proxy}]}}}}\n", "restartPolicy: Always"),
+        ("on: {kubernetes: {pod: {metadata: {labels: {phalanx/run: x}}}}}\n", "is phalanx's own label"),
+        ("on: {kubernetes: {labels: {phalanx/role: x}}}\n", "is phalanx's own label"),
+        ("on: {kubernetes: {user: 0}}\n", "user 0 is root"),
         ("secrets: [{name: a, env: A, from: {env: A}}]\n", "a pod cannot see your environment or your files"),
         ("secrets: [{name: a, path: /phalanx/a, from: {secret: s, key: k}}]\n", "is phalanx's own place"),
     ],
@@ -139,6 +141,6 @@ def test_a_flag_names_the_image(tmp_path):
 
 
 def test_the_job_that_is_kept_says_the_same(tmp_path):
-    text = "on: {kubernetes: {namespace: ml, pod: {spec: {nodeSelector: {pool: gpu}}}, hugepages: {}}}\n"
+    text = "on: {kubernetes: {rbac: none, pod: {spec: {nodeSelector: {a: b}, securityContext: {runAsGroup: ~}}}}}\n"
     first = in_cluster(tmp_path, text)
     assert in_cluster(tmp_path, first.text).cluster == first.cluster

@@ -20,18 +20,6 @@ _SCHEDULERS = {"volcano": "volcano", "coscheduling": "scheduler-plugins-schedule
 #: Seconds that an agent has to leave after its tasks have had theirs.
 _LEAVING = 20.0
 
-#: What a pod's template may not say over ours, and why.
-_OURS = {
-    "restartPolicy": "a pod that ends is replaced by its Job",
-    "hostname": "pods are named by their Jobs",
-    "subdomain": "pods are named below the run's Service",
-}
-_OURS_IN_TASK = {
-    "image": "say it as the job's `image`",
-    "command": "say it as the job's `command`",
-    "args": "say it as the job's `command`",
-}
-
 Said = tuple[Loc, str]
 
 
@@ -103,7 +91,7 @@ def mistakes(job: Job) -> Iterator[Said]:
     yield from confidential.mistakes(job)
     yield from _places(job)
     yield from _roles(job)
-    yield from _templates(job)
+    yield from templates.mistakes(job)
 
 
 def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
@@ -164,32 +152,14 @@ def _roles(job: Job) -> Iterator[Said]:
     for name in said.roles:
         if name not in there:
             yield (*at, "roles", name), f"this job has no {name}; it has {', '.join(there)}"
+    if said.user == 0 and said.restricted:
+        yield (*at, "user"), "user 0 is root, which the restricted profile refuses; another user, or restricted: off"
     worker = job.roles.get("worker")
     if said.jobset and worker is not None and (worker.max or worker.count) > worker.count:
         yield (*at, "jobset"), "a JobSet cannot be scaled; leave out jobset, or roles.worker.max"
-    if said.hugepages and any(not (role.cpus or role.memory) for role in job.roles.values()):
+    claims = [job.roles.get(kind) for kind in there]
+    if said.hugepages and any(role is None or not (role.cpus or role.memory) for role in claims):
         yield (*at, "hugepages"), "Kubernetes gives huge pages to pods that ask for memory; say memory for each role"
-
-
-def _templates(job: Job) -> Iterator[Said]:
-    for loc, template in templates.overlays(job):
-        spec = template.get("spec", {})
-        for key, why in _OURS.items():
-            if key in spec:
-                yield (*loc, "spec", key), f"{key} is phalanx's own: {why}"
-        for at, container in templates.containers(template):
-            if container.get("name") == CONTAINER and at[0] == "containers":
-                for key, why in _OURS_IN_TASK.items():
-                    if key in container:
-                        yield (*loc, "spec", *at, key), f"{key} of the container `{CONTAINER}` is phalanx's own: {why}"
-            elif at[0] == "containers":
-                yield (
-                    (*loc, "spec", *at),
-                    (
-                        "a container beside the task would keep the pod from ending; write it into initContainers with "
-                        "restartPolicy: Always, which ends it with the task"
-                    ),
-                )
 
 
 def _mounted(job: Job, path: str) -> bool:

@@ -181,7 +181,8 @@ class Kubernetes(Part):
     pod: Template = Field(
         default_factory=dict,
         description="A PodTemplateSpec, {metadata, spec}, laid over that of every role: tolerations, nodeSelector, "
-        "volumes, sidecars. The container called `task` is ours; give it env, mounts, resources. Default: nothing.",
+        "volumes, sidecars. The container called `task` is ours; give it env, mounts, resources. Others become "
+        "sidecars, which end with it. Default: nothing.",
     )
     roles: dict[RoleName, RolePod] = Field(
         default_factory=dict, description="The same for one role: {ps: {pod: {…}}}. Default: nothing."

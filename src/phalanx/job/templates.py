@@ -7,6 +7,39 @@ from typing import Any
 
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
+from phalanx.plan.cluster import CONTAINER
+
+#: What a pod's template may not say over ours, and why.
+_OURS = {
+    "restartPolicy": "a pod that ends is replaced by its Job",
+    "hostname": "pods are named by their Jobs",
+    "subdomain": "pods are named below the run's Service",
+}
+_OURS_IN_TASK = {
+    "image": "say it as the job's `image`",
+    "command": "say it as the job's `command`",
+    "args": "say it as the job's `command`",
+}
+
+
+def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
+    """What a template may not say over ours."""
+    for loc, template in overlays(job):
+        for key in _OURS.keys() & template.get("spec", {}).keys():
+            yield (*loc, "spec", key), f"{key} is phalanx's own: {_OURS[key]}"
+        for at, container in containers(template):
+            if container.get("name") == CONTAINER and at[0] == "containers":
+                for key in _OURS_IN_TASK.keys() & container.keys():
+                    why = f"{key} of the container `{CONTAINER}` is phalanx's own: {_OURS_IN_TASK[key]}"
+                    yield (*loc, "spec", *at, key), why
+        yield from _labels((*loc, "metadata", "labels"), template.get("metadata", {}).get("labels"))
+    yield from _labels(("on", "kubernetes", "labels"), job.on.kubernetes.labels)
+
+
+def _labels(loc: Loc, labels: object) -> Iterator[tuple[Loc, str]]:
+    for key in labels if isinstance(labels, dict) else ():
+        if str(key).startswith("phalanx/"):
+            yield (*loc, key), f"{key} is phalanx's own label, by which a run's objects are found; leave it out"
 
 
 def overlays(job: Job) -> Iterator[tuple[Loc, Mapping[str, Any]]]:

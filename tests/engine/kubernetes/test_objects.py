@@ -40,7 +40,10 @@ on:
     pod:
       spec:
         volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
-        containers: [{name: task, volumeMounts: [{name: data, mountPath: /data}]}]
+        containers:
+          - {name: task, volumeMounts: [{name: data, mountPath: /data}]}
+          - {name: proxy, image: registry.example.com/proxy:1}
+        initContainers: [{name: fetch, image: registry.example.com/fetch:1}]
 """,
     "placement": """roles: {worker: {count: 4}, ps: {count: 1}}
 placement: {together: zone, spread: host}
@@ -183,6 +186,32 @@ def test_an_account_of_the_jobs_own_carries_the_leads_role(tmp_path):
     manifests = made(tmp_path, text)
     assert [one["metadata"]["name"] for one in of_kind(manifests, "ServiceAccount")] == ["digits-key"]
     assert of_kind(manifests, "RoleBinding")[0]["subjects"][0]["name"] == "trainer"
+
+
+def test_containers_of_the_jobs_own_end_with_the_task_and_are_confined_as_it_is(tmp_path):
+    spec = pods(made(tmp_path, JOBS["pvc"]))["digits-worker"]["spec"]
+    assert [one["name"] for one in spec["containers"]] == ["task"]
+    assert [(one["name"], one.get("restartPolicy")) for one in spec["initContainers"]] == [
+        ("fetch", None),
+        ("proxy", "Always"),
+    ]
+    for one in (*spec["containers"], *spec["initContainers"]):
+        assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert one["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_an_overlay_wins_and_takes_away(tmp_path):
+    text = """on:
+  kubernetes:
+    rbac: none
+    pod: {spec: {securityContext: {runAsGroup: ~, fsGroup: 7}, hostNetwork: true, tolerations: [{key: a}]}}
+    roles: {worker: {pod: {spec: {tolerations: [{key: b}]}}}}
+"""
+    spec = pods(made(tmp_path, text))["digits-worker"]["spec"]
+    assert "runAsGroup" not in spec["securityContext"]
+    assert spec["securityContext"]["fsGroup"] == 7
+    assert spec["hostNetwork"] is True
+    assert spec["tolerations"] == [{"key": "a"}, {"key": "b"}]
 
 
 def test_roles_are_numbered_from_the_lead_on(tmp_path):

@@ -129,11 +129,21 @@ def template(
     }
     added = {"spec": {**spec, "containers": [{"name": CONTAINER, **container}]}}
     made = laid_over(laid_over(laid_over(ours, added), cluster.pod), cluster.pods.get(role.type, {}))
+    _beside(made["spec"])
     if cluster.restricted:
         for key in ("containers", "initContainers"):
             for one in made["spec"].get(key, []):
                 one["securityContext"] = laid_over(_CONFINED, one.get("securityContext") or {})
     return made
+
+
+def _beside(spec: dict[str, Any]) -> None:
+    """Containers of the job's own end with the task: as plain ones they would keep a pod, and its Job, from ending."""
+    others = [one for one in spec["containers"] if one.get("name") != CONTAINER]
+    if others:
+        spec["containers"] = [one for one in spec["containers"] if one.get("name") == CONTAINER]
+        sidecars = [{**one, "restartPolicy": "Always"} for one in others]
+        spec["initContainers"] = [*spec.get("initContainers", []), *sidecars]
 
 
 def account_of(cluster: Cluster, names: Names, role: Role) -> str:
