@@ -70,3 +70,31 @@ def test_a_run_in_pods_survives_the_loss_of_a_pod_and_of_the_pod_of_its_lead(thr
     assert "replaces the lead's" in three.log("worker", 0)
     assert three.word("worker", 1).startswith("pods succeeded after ")
     assert not records(three, "worker", 2)
+
+
+def ends(cluster: Cluster, index: int) -> None:
+    cluster.end("worker", index)
+    if not cluster.replaces:
+        cluster.replace("worker", index)
+
+
+def is_drained_of_a_pod_and_then_of_its_lead(cluster: Cluster) -> None:
+    cluster.start()
+    event(cluster, "worker", 0, "task-started", 3, generation=1)
+    ends(cluster, 1)
+    event(cluster, "worker", 0, "task-started", 3, generation=2)
+    ends(cluster, 0)
+    event(cluster, "worker", 1, "task-started", 3, generation=3)
+    event(cluster, "worker", 1, "run-ended", outcome="succeeded")
+    wait_for(lambda: [cluster.code("worker", index) for index in range(3)] == [0, 0, 0], "three exit codes of 0")
+
+
+def test_pods_that_are_told_to_end_stop_the_group_where_it_can_and_hand_the_lead_over(three: LocalPods):
+    is_drained_of_a_pod_and_then_of_its_lead(three)
+    told = records(three, "worker", 1)
+    assert not [one for one in told if one["event"] in ("host-lost", "culprit-named")]
+    assert [one["host"] for one in told if one["event"] == "host-left"] == [1, 0]
+    assert {one["epoch"] for one in told} == {1, 100}
+    went = next(one for one in told if one["event"] == "host-left" and one["host"] == 0)
+    came = next(one for one in told if one["epoch"] == 100)
+    assert came["time"] - went["time"] < 8.0  # seconds: no lease was waited for

@@ -23,6 +23,9 @@ pytestmark = pytest.mark.real
 FACTS = {"run": RUN, "roles": [["worker", 0, 4], ["ps", 4, 1]], "lead": f"{RUN}-worker-0.{RUN}", "port": 8476}
 
 
+NAMES = [pod(name)["metadata"]["name"] for name in ("worker-0", "worker-1", "worker-2", "worker-3", "ps-0")]
+
+
 class FakeLead:
     """Keeps what it is told."""
 
@@ -30,11 +33,12 @@ class FakeLead:
         self.state = RunState(run=RUN, phase=RunPhase.RUNNING, hosts={n: self.host(n) for n in range(5)})
         self.notes, self.lost, self.stops = [], [], []
         self.because = lambda lost: lost
+        self.people = self
 
     @staticmethod
     def host(number):
         joined = HostJoined(
-            time=1.0, host=number, name=f"h{number}", address="a", cpus=1, gpus=0, memory=1, agent_pid=1
+            time=1.0, host=number, name=NAMES[number], address="a", cpus=1, gpus=0, memory=1, agent_pid=1
         )
         return HostState(id=number, joined=joined)
 
@@ -44,10 +48,11 @@ class FakeLead:
     def note(self, message, *, host=None):
         self.notes.append(message)
 
-    def lose(self, host, reason, *, kind="", hint=""):
-        self.lost.append((host, reason, kind))
+    def lose(self, host, reason, *, name="", kind="", hint=""):
+        if name == self.state.hosts[host].joined.name:
+            self.lost.append((host, reason, kind))
 
-    def request_stop(self, *, by, hard):
+    def stop(self, *, by, hard):
         self.stops.append(by)
 
 

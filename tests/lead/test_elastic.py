@@ -77,11 +77,11 @@ async def test_a_wish_for_more_workers_is_fulfilled_at_once_and_every_worker_is_
     world = World(elastic(workers=2, hosts=1, fewest=1, most=4))
     world.start()
     await world.until(runs(2, 1))
-    world.lead.request_scale(4, by="me")
+    world.lead.people.scale(4, by="me")
     await world.until(runs(4, 2), within=30)
     [stop] = world.said(ev.StopOrdered)
     assert stop.grace > 0
-    world.lead.request_scale(1, by="me")
+    world.lead.people.scale(1, by="me")
     await world.until(runs(1, 3), within=30)
     [task] = world.records.plan.tasks
     assert json.loads(world.records.plan.tf_config(task))["cluster"]["worker"] == [task.address]
@@ -93,7 +93,7 @@ async def test_a_wish_out_of_range_is_refused_and_changes_nothing(wish):
     world.start()
     await world.until(runs(4, 1))
     with pytest.raises(InputError, match="this job takes 2 to 6"):
-        world.lead.request_scale(wish, by="me")
+        world.lead.people.scale(wish, by="me")
     assert world.said(ev.ScaleRequested) == []
 
 
@@ -147,8 +147,8 @@ async def test_a_host_that_is_taken_away_is_let_go_once_its_tasks_have_stopped_a
     world = World(elastic())
     over = world.start()
     await world.until(runs(4, 1))
-    world.lead.withdraw(1, by="me")
-    world.lead.withdraw(1, by="me")
+    world.lead.people.withdraw(1, by="me")
+    world.lead.people.withdraw(1, by="me")
     await world.until(runs(2, 2))
     await asyncio.sleep(60)
     assert world.agents[1].running.done()
@@ -163,7 +163,7 @@ async def test_a_fixed_job_waits_for_another_host_when_one_is_taken_away():
     world = World(outline(workers=2, hosts=2, policies=Policies(restart=Restart(max=3))))
     over = world.start()
     await world.until(runs(2, 1))
-    world.lead.withdraw(1, by="me")
+    world.lead.people.withdraw(1, by="me")
     await world.until(lambda s: s.phase is RunPhase.RESTARTING and s.hosts[1].left)
     world.come(1)
     await world.until(runs(2, 2))

@@ -27,8 +27,9 @@ _BY = "Kubernetes, which ends its pod (TERM)"
 #: Of the grace, this part is kept for what does not end by itself, and so many seconds of it at most.
 _KEPT, _MOST = 0.4, 10.0
 
-#: Seconds that a lead which has led the run to its end may take to dismiss the others and write; that the log may.
-_LEAVING, _TELLING = 15.0, 5.0
+#: Seconds that a lead which has led the run to its end may take to dismiss the others and write; one that hands over;
+#: and the log.
+_LEAVING, _GOING, _TELLING = 15.0, 3.0, 5.0
 
 #: Seconds for which a replaced host is believed to live, beyond its grace, before its replacement gives up.
 _BELIEVED = 60.0
@@ -94,7 +95,7 @@ class Container:
     def leave(self, code: int) -> int:
         """The exit code: the run's where the lead has said it; where only this pod goes another one is to follow."""
         going = self._told and self._code in (None, PlaceError.exit_code)
-        self._carrier.wait(0.0 if going else _LEAVING)
+        self._carrier.wait(_GOING if going else _LEAVING)
         if self._carrier.done:
             self._tell(gist(self._report(), _WORD))
         self._console.close(_TELLING)

@@ -17,7 +17,7 @@ from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
 from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Taken
-from phalanx.protocol.signing import RefusedError, TakenError
+from phalanx.protocol.signing import RefusedError, ResignedError, TakenError
 from phalanx.protocol.transport import LeadSilentError
 from phalanx.sample import TaskSample
 
@@ -274,6 +274,14 @@ class Link:
         except NewLeadError:
             self._answers(me)
             await self._join_again(epoch)
+            return False, None
+        except ResignedError as wrong:
+            if self._succession is None:
+                raise
+            self._answers(me)
+            self._succession.resigned(str(wrong), epoch)
+            self._answered = self._clock()  # the next one has as much time as any lead
+            await asyncio.sleep(RETRY)
             return False, None
         except (LeadSilentError, TimeoutError) as wrong:
             self._looker = self._looker or me

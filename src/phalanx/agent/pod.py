@@ -102,7 +102,7 @@ def _config(pod: Pod, home: Path, *, cwd: str, word: Path, address: str) -> dict
             "folder": folder,
             "shared": pod.shared,
             "reached": pod.reached,
-            "epoch": pod.epoch,
+            "epoch": pod.epoch if lead is None else 1,
         },
     }
     plan = bind(outline, pod_hosts(outline, pod.named, folder=folder), run=pod.run, generation=1)

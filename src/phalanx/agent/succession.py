@@ -99,6 +99,15 @@ class Succession:
             self._lead, self._tries, self._first_beat = self._asked, 0, None
         self._mute.clear()
 
+    def resigned(self, heir: str, epoch: int) -> None:
+        """The lead of `epoch` goes, and names the address of the next one. That one begins; the others ask there."""
+        carrier = self._carrier
+        if heir == carrier.address and not carrier.carries and not carrier.spent:
+            rule = self._rule()
+            if self._knows_the_run(rule):
+                carrier.take_over(self._next_epoch(rule, epoch))
+        self._ask(heir)
+
     def silent(self, seconds: float, epoch: int) -> bool:
         """A try has failed, so long after the last answer of a lead of `epoch`. False: nobody is left to wait for."""
         if self._carrier.done or seconds < self._lease:
@@ -143,7 +152,8 @@ class Succession:
     def _earlier(self) -> list[str]:
         """The heirs whose turn comes before ours."""
         after = heirs(self._line, self._lead)
-        return after[: after.index(self._carrier.address)]
+        own = self._carrier.address
+        return after[: after.index(own)] if own in after else after
 
     def _unasked(self) -> list[str]:
         """Heirs before us that have not been asked since the lead fell silent: this host may have slept meanwhile."""

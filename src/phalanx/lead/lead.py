@@ -17,29 +17,31 @@ from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, orders_with, task_orders
+from phalanx.lead.handover import Handover
 from phalanx.lead.lease import ticks
 from phalanx.lead.leaving import farewell, let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.majority import Majority
-from phalanx.lead.opening import admit, joined_event, lost_events, never_ran, opening_events, unbound_events
+from phalanx.lead.opening import admit, joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.people import People
 from phalanx.lead.records import Records
 from phalanx.lead.roll import Roll
 from phalanx.lead.slow import Slow
 from phalanx.lead.testimony import words_of
-from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.outputs import outputs_of
 from phalanx.plan.plan import Plan
-from phalanx.plan.size import check_size
 from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.records.past import Past
 from phalanx.states import RunPhase, RunState, fold
-from phalanx.taskstate import TaskPhase
 
 #: Seconds in which agents may come for their dismissal.
 PATIENCE = 2.0
+
+#: Seconds in which they may hear who leads next.
+HANDING_OVER = 1.0
 
 #: Seconds between two looks for hosts that are heard again.
 _LOOK = 0.5
@@ -61,8 +63,10 @@ class Lead:
         past: Past | None = None,
         clock: Callable[[], float] = time.time,
         fenced: bool = True,
+        address: str = "",
     ) -> None:
-        """`clock` gives Unix seconds; `past` is what the leads before this one have left.
+        """`clock` gives Unix seconds; `past` is what the leads before this one have left; `address` is that by which
+        agents know it, where it hands over before its host goes.
 
         `fenced`: every lead of this run writes into one folder, where the newest keeps the others out. Else this one
         gives orders only while it hears from most of the hosts, and hands its records to those who may lead next.
@@ -73,7 +77,7 @@ class Lead:
         self._records, self._clock = records, clock
         self.roll = Roll(past.state, hosts=outline.hosts, epoch=self.epoch, now=clock())
         self._copies = None if fenced else Copies(records)
-        self._majority = Majority(needed=not fenced)
+        self._majority, self._handover = Majority(needed=not fenced), Handover(address)
         self._briefs: Briefs | None = None
         self._past = past
         self._changed = asyncio.Event()
@@ -81,7 +85,9 @@ class Lead:
         self._attempts = Attempts()
         self._deposed = False
         self.slow = Slow()
-        self.because: Callable[[ev.HostLost], ev.HostLost] = lambda lost: lost  # who knows more of why says so
+        self.people = People(self, clock)
+        #: Who knows more of why a host was lost says so.
+        self.because: Callable[[ev.HostLost], ev.HostLost] = lambda lost: lost
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
@@ -102,6 +108,7 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
+        self._handover.check()
         box = self.roll.boxes.get(message.host.id)
         known = box if box is not None and box.join.instance == message.instance else self._know(message)
         line = self.roll.line(self.state)
@@ -114,7 +121,7 @@ class Lead:
         same = before is not None and before.joined.instance == message.instance
         admit(self.state, message, same=same)
         if not same:
-            self._say(joined_event(message, now))
+            self.say(joined_event(message, now))
         mailbox = self.roll.enter(message, now)
         if same:
             self._take_over(mailbox)
@@ -140,11 +147,11 @@ class Lead:
         seen, events = self.slow.heard(message, self.state, self._clock())
         self._records.seen(seen)
         for event in events:
-            self._say(event)
+            self.say(event)
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
-        self._majority.check()
+        self._check()
         if mailbox.left:
             self._changed.set()
         await self.settle()
@@ -183,51 +190,13 @@ class Lead:
         mailbox.heard(self._clock())
         if message.events and message.first > mailbox.taken + 1:
             lost = f"{mailbox.taken + 1} to {message.first - 1}"
-            self._say(ev.Noted(time=self._clock(), host=message.host, message=f"its agent's words {lost} are lost"))
+            self.say(ev.Noted(time=self._clock(), host=message.host, message=f"its agent's words {lost} are lost"))
         for number, event in words_of(message, taken=mailbox.taken, now=self._clock()):
             mailbox.taken = number
             if self.state.stop is None or not isinstance(event, ev.StopRequested):  # one launcher, many agents
-                self._say(event, told=(message.host, number))
+                self.say(event, told=(message.host, number))
         self._is_prepared(mailbox, message)
         return Taken(upto=mailbox.taken)
-
-    def request_stop(self, *, by: str, hard: bool) -> None:
-        """Somebody wants the run to end. A second request may be harder, never softer."""
-        if self.state.stop is None or (hard and not self.state.stop.hard):
-            self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
-
-    def request_scale(self, workers: int, *, by: str) -> None:
-        """Somebody wants so many workers from now on; idempotent. Raises InputError for a number it does not take."""
-        if workers == self.state.asked:  # whoever has waited for an answer asks again
-            return
-        check_size(self.state.elastic, workers)
-        self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
-
-    def order_stacks(self, tasks: tuple[TaskId, ...], *, by: str) -> tuple[TaskId, ...]:
-        """These tasks are to write what their threads do; returns those of them that run at all."""
-        running = tuple(name for name in tasks if self.state.tasks[name].phase is TaskPhase.RUNNING)
-        self._say(ev.StacksOrdered(time=self._clock(), generation=self.state.generation, tasks=running, by=by))
-        self._send(task_orders(self.state, "stacks", running))
-        return running
-
-    def _send(self, orders: Mapping[int, Order]) -> None:
-        for host in self.living().keys() & orders.keys():
-            self.roll.boxes[host].put(orders[host])
-
-    def withdraw(self, host: int, *, by: str) -> None:
-        """Somebody takes a host away; idempotent."""
-        if host in self.living() and not self.state.hosts[host].leaving:
-            self._say(ev.HostWithdrawn(time=self._clock(), host=host, by=by))
-
-    def lose(self, host: int, reason: str, *, kind: str = "", hint: str = "") -> None:
-        """Somebody saw this host's agent end. One that had not joined yet never will."""
-        for event in lost_events(self.state, host, reason, self._clock(), kind=kind, hint=hint):
-            self.roll.awaited.pop(host, None)
-            self._say(event)
-
-    def note(self, message: str, *, host: int | None = None) -> None:
-        """Something a person should know that changes nothing."""
-        self._say(ev.Noted(time=self._clock(), message=message, host=host))
 
     # What it does by itself --------------------------------------------------------------------------------------
 
@@ -235,7 +204,7 @@ class Lead:
         """Lead the run to its end, tell the agents to leave, and return how it ended. Raises DeposedError."""
         if not self.state.phase.terminal:
             for event in opening_events(self.outline, self.run, self._clock(), dropped=self._past.dropped):
-                self._say(event)
+                self.say(event)
         ticking = asyncio.ensure_future(ticks(self.roll.excuse, self._clock))
         try:
             await self._lead()
@@ -256,14 +225,18 @@ class Lead:
             now = self._clock()
             wake = self._advance() if self._majority.there(self.roll, self.state, now) else now + _LOOK
             if self._majority.refusal:
-                await self._turn_away(self._majority.refusal)
+                self.say(ev.Noted(time=now, message=self._majority.refusal))
+                await self._turn_away(self._majority.refusal, PATIENCE)
+            elif heir := self._handover.due(self.roll, self.state):
+                await self.settle()  # the next one knows as much
+                self._handover.to(heir)
+                await self._turn_away(f"its host is taken away: the one at {heir} takes over", HANDING_OVER)
             elif not self.state.phase.terminal:
                 await self._rest(wake)
 
-    async def _turn_away(self, reason: str) -> None:
-        """Let all agents know that this lead ends: they end their tasks. Raises DeposedError."""
-        self._say(ev.Noted(time=self._clock(), message=reason))
-        deadline = self._clock() + PATIENCE
+    async def _turn_away(self, reason: str, patience: float) -> None:
+        """Let all agents know that this lead ends: they end their tasks, or ask another. Raises DeposedError."""
+        deadline = self._clock() + patience
         for box in self.roll.boxes.values():
             box.wake()
         while self._clock() < deadline:
@@ -274,9 +247,9 @@ class Lead:
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
         for lost in self.roll.silent(self.state, self._clock()):
-            self._say(self.because(lost))
+            self.say(self.because(lost))
         for event in let_go(self.state, self.living(), self._clock()):
-            self._say(event)
+            self.say(event)
         self._bind_when_complete()
         self._go_when_prepared()
         self._start_attempts()
@@ -286,16 +259,20 @@ class Lead:
             for action in actions:
                 match action:
                     case Say():
-                        self._say(action.event)
+                        self.say(action.event)
                     case Stop():
                         self._stop(action)
                     case Dump():
-                        self.order_stacks(action.tasks, by="phalanx")
+                        self.people.stacks(action.tasks, by="phalanx")
             if len(wakes) == len(actions):
                 deadline = self.roll.next_deadline(self.state)
                 return min([*wakes, *([] if deadline is None else [deadline])], default=None)
 
-    def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
+    def say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
+        """Put it into the records, into the state, and before whom it concerns; `told`: by which agent, and its number.
+
+        Raises DeposedError where another lead writes the records now.
+        """
         record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event, told=told)
         try:
             self._records.append(record)
@@ -304,7 +281,7 @@ class Lead:
             raise
         self.state = fold(self.state, record)
         self._changed.set()
-        self._send(orders_with(event, self.living()))
+        self.send(orders_with(event, self.living()))
         if self._copies is not None:
             self._copies.said()
 
@@ -316,12 +293,12 @@ class Lead:
             outline = outline_for(self.outline, self.state, hosts)
             self.plan = bind(outline, hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
-            self._fail_to_bind(wrong)
+            self.fail_to_bind(wrong)
             return
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
-            self._say(event)
-        self._send(self._briefed(self.plan).orders)
+            self.say(event)
+        self.send(self._briefed(self.plan).orders)
 
     def _generation_is_due(self) -> bool:
         """The first one waits for every host, and with fewer than all of them until the start deadline."""
@@ -332,9 +309,10 @@ class Lead:
             return self.state.phase is RunPhase.JOINING and (all_there or late)
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
-    def _fail_to_bind(self, wrong: PhalanxError) -> None:
+    def fail_to_bind(self, wrong: PhalanxError) -> None:
+        """The run ends: no generation can be placed."""
         for event in unbound_events(wrong, self.state, self._clock()):
-            self._say(event)
+            self.say(event)
 
     def _go_when_prepared(self) -> None:
         plan = self.plan
@@ -343,7 +321,7 @@ class Lead:
         orders = go_orders(plan)
         if all((box := self.roll.boxes.get(host)) and box.prepared >= plan.generation for host in orders):
             self._went.add(plan.generation)
-            self._send(orders)
+            self.send(orders)
 
     def _start_attempts(self) -> None:
         """Tasks that come back alone, once they are due."""
@@ -355,15 +333,15 @@ class Lead:
 
     def _stop(self, action: Stop) -> None:
         now = self._clock()
-        self._say(
+        self.say(
             ev.StopOrdered(
                 time=now, generation=self.state.generation, tasks=action.tasks, grace=action.grace, reason=action.reason
             )
         )
         for task in self._attempts.unordered(self.state):
             if task.id in action.tasks and task.host is not None:
-                self._say(never_ran(task, task.host, now))
-        self._send(task_orders(self.state, "stop", action.tasks, action.grace))
+                self.say(never_ran(task, task.host, now))
+        self.send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
         self._records.measured(message, self._clock())
@@ -391,11 +369,21 @@ class Lead:
         """Those of the hosts that are expected to answer."""
         return self.roll.living(self.state)
 
+    def send(self, orders: Mapping[int, Order]) -> None:
+        """Each to its host, as far as that lives."""
+        for host in self.living().keys() & orders.keys():
+            self.roll.boxes[host].put(orders[host])
+
     def _briefed(self, plan: Plan) -> Briefs:
         if self._briefs is None or self._briefs.plan is not plan:
             self._briefs = Briefs(plan)
         return self._briefs
 
-    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+    def _check(self) -> None:
+        """Raises RefusedError or ResignedError where this lead ends before its run."""
         self._majority.check()
+        self._handover.check()
+
+    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+        self._check()
         return self.roll.box(message.host, message.instance, self.state)

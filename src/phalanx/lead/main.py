@@ -111,6 +111,7 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
         past=past,
         clock=clock,
         fenced=config.shared,
+        address=config.reached,
     )
     hosts = frozenset() if config.reached else frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()

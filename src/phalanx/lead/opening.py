@@ -5,13 +5,13 @@ from __future__ import annotations
 from phalanx.decide.culprit import nobody_to_blame
 from phalanx.decide.exits import Kind
 from phalanx.decide.waiting import why_not_here
-from phalanx.errors import PhalanxError, PlaceError
-from phalanx.events import CulpritNamed, Event, HostJoined, HostLost, Noted, RunEnded, RunStarted, TaskExited
+from phalanx.errors import PhalanxError
+from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, RunStarted, TaskExited
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
 from phalanx.protocol.signing import RefusedError, TakenError
-from phalanx.states import RunPhase, RunState
+from phalanx.states import RunState
 from phalanx.taskstate import TaskState
 
 
@@ -82,19 +82,3 @@ def unbound_events(wrong: PhalanxError, state: RunState, now: float) -> tuple[Cu
     kind = Kind.USER if wrong.exit_code == 2 else Kind.INFRASTRUCTURE  # noqa: PLR2004 - the exit code of wrong input
     cause = f"{wrong}{why_not_here(state)}"
     return nobody_to_blame(state.generation, now, kind=kind, cause=cause, code=wrong.exit_code, hint=wrong.hint or "")
-
-
-def lost_events(
-    state: RunState, host: int, reason: str, now: float, *, kind: str = "", hint: str = ""
-) -> tuple[Event, ...]:
-    """What is said of a host whose agent was seen to end; nothing where that is no news.
-
-    One that had not joined ends the run that waits for it. Where the place makes another nobody says so of it.
-    """
-    known = state.hosts.get(host)
-    if known is not None and known.living and not state.phase.terminal:  # agents leave at the end
-        return (HostLost(time=now, host=host, reason=reason, kind=kind, hint=hint),)
-    if known is None and state.phase is RunPhase.JOINING and not state.stop:
-        hint = hint or f"see agents/{host}.log in the run's folder"
-        return unbound_events(PlaceError(f"host {host} cannot join: {reason}", hint=hint), state, now)
-    return ()

@@ -25,6 +25,7 @@ from phalanx.apiwatch import ApiRefusedError, changes
 from phalanx.decide.exits import Kind
 from phalanx.decide.pods import CONTAINER, Seen, Standing, see
 from phalanx.decide.waiting import PODS_WAIT, told
+from phalanx.errors import PlaceError
 from phalanx.lead.inpod import InPod
 from phalanx.lead.lead import Lead
 from phalanx.lead.ownjobs import Facts, Jobs
@@ -111,7 +112,7 @@ class Platform:
         if known is not None and _uid(known) != _uid(pod):
             if gone or _made(pod) < _made(known):
                 return  # the last words of one that was replaced
-            self._gone(host, self._found.pop(host, None), known)  # its Job makes another only once it has ended
+            self._gone(host, self._found.pop(host, None), known)  # its Job makes another only once this one has ended
         self._pods[host] = pod
         self._judge(host, pod, gone=gone)
 
@@ -141,11 +142,14 @@ class Platform:
             says = says.replace("is being deleted", "was deleted")
         if state is None:
             if seen is not None and seen.cause == "exited" and seen.kind is Kind.USER:  # its Job makes no other
-                self._lead.lose(host, f"its pod {says}", hint=seen.advice)
+                message = f"host {self._facts.name(host)} cannot join: its pod {says}"
+                self._lead.fail_to_bind(PlaceError(message, hint=seen.advice or None))
             elif seen is not None:
                 self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}; its Job makes another")
         elif state.living:
-            self._lead.lose(host, f"its pod {says}", kind=kind, hint=seen.advice if seen is not None else "")
+            hint = seen.advice if seen is not None else ""
+            name = str((pod.get("metadata") or {}).get("name") or "")
+            self._lead.people.lose(host, f"its pod {says}", name=name, kind=kind, hint=hint)
         elif seen is not None and state.lost and says not in state.lost:
             self._once(host, seen, f"host {self._facts.name(host)} was lost: its pod {told(seen)}")
 
@@ -165,7 +169,7 @@ class Platform:
 
     def _note(self, message: str, host: int | None = None) -> None:
         if not self._lead.state.phase.terminal:
-            self._lead.note(message, host=host)
+            self._lead.people.note(message, host=host)
 
     @property
     def _ends(self) -> bool:
@@ -259,7 +263,7 @@ class Platform:
         def ask() -> None:
             with contextlib.suppress(ApiRefusedError):
                 if by := self._jobs.stop_asked():
-                    self._post(lambda: self._lead.request_stop(by=by, hard=False))
+                    self._post(lambda: self._lead.people.stop(by=by, hard=False))
 
         threading.Thread(target=ask, name="stop?", daemon=True).start()
 

@@ -34,6 +34,10 @@ class TakenError(RefusedError):
     """Another agent is here for that host, and has not been given up yet."""
 
 
+class ResignedError(ProtocolError):
+    """This lead has handed over to the one that is to answer at the address which this says."""
+
+
 class StaleError(RefusedError):
     """A message whose time is too far from the receiver's; it was signed with the run's key."""
 
