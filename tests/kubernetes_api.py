@@ -123,7 +123,7 @@ class FakeCluster:
     def app(self) -> Starlette:
         return Starlette(routes=[Route("/{path:path}", self._serve, methods=["GET", "POST", "PATCH", "DELETE"])])
 
-    async def _serve(self, request: Request) -> Response:
+    async def _serve(self, request: Request) -> Response:  # noqa: C901, PLR0911 - a branch a question
         path = request.url.path
         parts = [part for part in path.split("/") if part]
         parts = parts[2:] if parts[0] == "api" else parts[3:]
@@ -146,8 +146,8 @@ class FakeCluster:
                 self.faults.remove(fault)
                 return _status(fault.status, fault.message, fault.headers)
         if (verb, what) in self.forbidden:
-            said = f'{what} is forbidden: User "jane" cannot {verb} resource "{what}" in API group "" in the namespace "{namespace}"'
-            return _status(403, said)
+            said = f'{what} is forbidden: User "jane" cannot {verb} resource "{what}" in API group ""'
+            return _status(403, f'{said} in the namespace "{namespace}"')
         if rest[:1] == ["log"]:
             return self._log(request, namespace, name)
         if rest[:1] == ["proxy"]:
@@ -158,7 +158,9 @@ class FakeCluster:
             return self._watch(request, namespace, plural)
         return await self._one(request, verb, namespace, plural, name)
 
-    async def _one(self, request: Request, verb: str, namespace: str, plural: str, name: str) -> Response:
+    async def _one(  # noqa: PLR0911 - a return a verb
+        self, request: Request, verb: str, namespace: str, plural: str, name: str
+    ) -> Response:
         found = self.get(name, plural=plural, namespace=namespace)
         body = await request.body()
         if verb == "create":
@@ -316,7 +318,7 @@ def served(cluster: FakeCluster) -> Iterator[str]:
         listener.close()
 
 
-def kubeconfig(path: Path, server: str, *, token: str = "jane", namespace: str = "ml") -> Path:
+def kubeconfig(path: Path, server: str) -> Path:
     """A kubeconfig with one context, `test`."""
     path.write_text(
         json.dumps(
@@ -325,8 +327,8 @@ def kubeconfig(path: Path, server: str, *, token: str = "jane", namespace: str =
                 "kind": "Config",
                 "current-context": "test",
                 "clusters": [{"name": "test", "cluster": {"server": server}}],
-                "users": [{"name": "jane", "user": {"token": token}}],
-                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "jane", "namespace": namespace}}],
+                "users": [{"name": "jane", "user": {"token": "jane"}}],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "jane", "namespace": "ml"}}],
             }
         )
     )

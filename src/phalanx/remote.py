@@ -77,6 +77,7 @@ def launch(
                 outline=declared.outline,
                 environ={},
                 secrets={},
+                imports=declared.imports,
                 attached=attached,
                 shared=declared.cluster.pvc is not None,
             )

@@ -1,4 +1,5 @@
 """What a pod's state means, by the table: forms as the API gives them."""
+# ruff: noqa: E501 - sentences of the API are quoted whole
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes_objects import condition, ended, event, job, pod, waiting
 
+from kubernetes_objects import condition, ended, event, job, pod, waiting
 from phalanx.decide.exits import Kind
 from phalanx.decide.podjobs import see_job
 from phalanx.decide.pods import Standing, see

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 
 import pytest
 
@@ -149,8 +150,6 @@ def test_a_kubeconfig_that_does_not_do_is_named(cluster, monkeypatch, environ, c
 
 
 def test_of_several_kubeconfigs_each_has_its_part(cluster, monkeypatch, tmp_path):
-    import os
-
     one = json.loads((tmp_path / "kubeconfig").read_text())
     users = {**one, "contexts": [], "clusters": [], "current-context": ""}
     rest = {**one, "users": []}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from phalanx.decide.pods import Standing
-from phalanx.engine import bundle
 from phalanx.engine.base import Submission
+from phalanx.engine.bundle import agent_zip
 from phalanx.engine.kubernetes.client import Client, ClusterError
 from phalanx.engine.kubernetes.mirror import Mirror
 from phalanx.engine.kubernetes.names import RUN
@@ -61,6 +59,7 @@ class KubernetesEngine:
             run=submission.run,
             agent=agent_zip(),
             key=submission.key.hex(),
+            imports=submission.imports,
         )
         place = Place(self._client, submission.run)
         try:
@@ -99,14 +98,6 @@ class KubernetesEngine:
             self._client.apply({**manifest, "metadata": meta})
         if not first["spec"].get("suspend"):
             self._client.apply({**first, "spec": {**first["spec"], "suspend": False}})
-
-
-def agent_zip() -> bytes:
-    """The agent's file, as it rides in ConfigMaps."""
-    with tempfile.TemporaryDirectory(prefix="phalanx-") as scratch:
-        path = Path(scratch) / "agent.pyz"
-        bundle.write_zip(path)
-        return path.read_bytes()
 
 
 def delete(place: Place, *, also: Sequence[Manifest] = (), grace: int | None = None) -> None:
