@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phalanx.engine.kubernetes.objects import objects
+from phalanx.engine.kubernetes.static import static_objects
 from phalanx.job.flags import Flags
 from phalanx.job.incluster import InCluster, declare_in_cluster
 
@@ -38,3 +39,17 @@ def made(folder: Path, text: str, *, run: str = "digits", agent: bytes = AGENT, 
 def of_kind(manifests: list[Any], kind: str) -> list[Mapping[str, Any]]:
     """Those of one kind, in their order."""
     return [one for one in manifests if one["kind"] == kind]
+
+
+def static(folder: Path, text: str, *, run: str = "digits") -> list[Any]:
+    """The objects of that job without an agent."""
+    said = in_cluster(folder, text)
+    return list(static_objects(said.outline, said.cluster, run=run))
+
+
+def pods(manifests: list[Any]) -> dict[str, Any]:
+    """Each pod's template, by the name of its Job, or by its role in a JobSet."""
+    found = {job["metadata"]["name"]: job["spec"]["template"] for job in of_kind(manifests, "Job")}
+    for jobset in of_kind(manifests, "JobSet"):
+        found |= {one["name"]: one["template"]["spec"]["template"] for one in jobset["spec"]["replicatedJobs"]}
+    return found

@@ -92,7 +92,7 @@ def read_pod(root: Path, environ: Mapping[str, str]) -> Pod:
 
     about = read("run/pod.json", _about)
     outline = read("run/outline.json", lambda text: one_task_a_host(from_wire(Outline, json.loads(text))))
-    key = read("key/key", lambda text: _hex(text.strip()))
+    key = read("key/key", _key)
     role = environ.get(f"{OURS}ROLE", "")
     index = environ.get(f"{OURS}INDEX") or environ.get("JOB_COMPLETION_INDEX", "")
     wrong += [f"the variable {OURS}ROLE"] if not role else []
@@ -142,9 +142,11 @@ def _about(text: str) -> dict[str, Any]:
     return about
 
 
-def _hex(text: str) -> str:
-    RunKey.from_hex(text)
-    return text
+def _key(text: str) -> str:
+    if not text.strip():
+        message = "it is empty"
+        raise ValueError(message)
+    return RunKey.of(text).hex()
 
 
 def _count(text: str) -> int:

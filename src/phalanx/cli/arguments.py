@@ -40,6 +40,8 @@ ARGUMENTS = {
     "stop": _RUN,
     "scale": Arguments(shown="RUN WORKERS", completes="runs"),
     "join": _RUN,
+    "render": Arguments(shown="COMMAND...", completes="script"),
+    "kubernetes": Arguments(shown="rbac", completes="nothing"),
     "check": _INPUTS,
     "explain": _INPUTS,
     "fix": _INPUTS,

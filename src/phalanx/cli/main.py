@@ -41,6 +41,10 @@ VERBS = {
         "scale": "Give a run another number of workers.",
         "join": "Bring one more host to a run.",
     },
+    "Kubernetes": {
+        "render": "Write a job as manifests, for Git and `kubectl apply`.",
+        "kubernetes": "Print the Role that a client needs.",
+    },
     "TF_CONFIG": {
         "check": "Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.",
         "explain": "Say in plain words what a TF_CONFIG means.",

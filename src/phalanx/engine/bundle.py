@@ -147,6 +147,14 @@ def write_zip(target: Path) -> None:
         bundle.writestr(zipfile.ZipInfo("__main__.py"), _MAIN, zipfile.ZIP_DEFLATED)
 
 
+def agent_zip() -> bytes:
+    """The same as bytes, for what carries it in parts."""
+    with tempfile.TemporaryDirectory(prefix="phalanx-") as folder:
+        path = Path(folder) / "agent.pyz"
+        write_zip(path)
+        return path.read_bytes()
+
+
 def fingerprint() -> str:
     """Names one version of the contents by names, sizes and times of its files: cheap enough for every start."""
     digest = hashlib.sha256(_MAIN.encode())

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from phalanx.job.advise import count_of, environments, looks_secret
+from phalanx.job import confidential, templates
+from phalanx.job.advise import count_of
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES, an, many
 from phalanx.plan.cluster import CONTAINER, Cluster, Gang, Given, Scraper
-from phalanx.redact import redact
 from phalanx.tfconfig.finding import Severity
 
 #: Labels that every cluster's nodes have; racks and switches have none.
@@ -20,18 +19,6 @@ _SCHEDULERS = {"volcano": "volcano", "coscheduling": "scheduler-plugins-schedule
 
 #: Seconds that an agent has to leave after its tasks have had theirs.
 _LEAVING = 20.0
-
-#: What a pod's template may not say over ours, and why.
-_OURS = {
-    "restartPolicy": "a pod that ends is replaced by its Job",
-    "hostname": "pods are named by their Jobs",
-    "subdomain": "pods are named below the run's Service",
-}
-_OURS_IN_TASK = {
-    "image": "say it as the job's `image`",
-    "command": "say it as the job's `command`",
-    "args": "say it as the job's `command`",
-}
 
 Said = tuple[Loc, str]
 
@@ -101,11 +88,10 @@ def mistakes(job: Job) -> Iterator[Said]:
                 "absolute path on a volume that on.kubernetes.pod mounts"
             ),
         )
-    yield from _sources(job)
-    yield from _credentials(job)
+    yield from confidential.mistakes(job)
     yield from _places(job)
     yield from _roles(job)
-    yield from _templates(job)
+    yield from templates.mistakes(job)
 
 
 def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
@@ -116,7 +102,7 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
         message = f"{image} is named by a tag, which may mean another image tomorrow"
         yield ("image",), "job-image-by-tag", Severity.INFO, message, "name it by digest: NAME@sha256:…"
     there = [kind for kind in kinds(job) if count_of(job, kind)]
-    if said.queue and not said.jobset and len(there) > 1:
+    if said.queue and said.gang is None and not said.jobset and len(there) > 1:
         message = f"Kueue admits the {many(len(there), 'Job')} of this run one by one: some may wait while others run"
         fix = "jobset: on makes them one workload, where JobSet is installed; else health.start releases them all"
         yield ("on", "kubernetes", "queue"), "job-queue-one-by-one", Severity.WARNING, message, fix
@@ -139,44 +125,6 @@ def _label(job: Job, word: str | None) -> str | None:
         return word
     said = {str(name): label for name, label in job.on.kubernetes.topology.items()}
     return said.get(word) or WELL_KNOWN.get(word)
-
-
-def _sources(job: Job) -> Iterator[Said]:
-    taken: set[str] = set()
-    for number, secret in enumerate(job.secrets):
-        if not secret.source.secret:
-            yield (
-                ("secrets", number, "from"),
-                (
-                    "a pod cannot see your environment or your files; name a Secret: from: {secret: NAME, key: KEY} "
-                    "(kubectl create secret generic NAME --from-file=KEY=FILE)"
-                ),
-            )
-        if secret.path and (secret.path.startswith("/phalanx/") or secret.path in taken):
-            why = "is phalanx's own place" if secret.path.startswith("/phalanx/") else "holds another secret"
-            yield ("secrets", number, "path"), f"{secret.path} {why}; choose another"
-        taken.add(secret.path or "")
-
-
-def _credentials(job: Job) -> Iterator[Said]:
-    """Manifests are read by many and kept in Git: what looks like a secret is refused, never written there."""
-    advice = "make it a Secret and refer to it: secrets: [{name: …, env: …, from: {secret: NAME, key: KEY}}]"
-    for loc, env in environments(job):
-        for variable, value in env.items():
-            if looks_secret(variable, value):
-                yield (*loc, variable), f"the value of {variable} looks like a secret; {advice}"
-    commands: list[tuple[Loc, list[str]]] = [(("command",), job.command)]
-    commands += [(("roles", name, "command"), role.command) for name, role in job.roles.items() if role.command]
-    for loc, words in commands:
-        if redact(" ".join(words)) != " ".join(words):
-            yield loc, f"a word of the command looks like a secret; {advice}"
-    for loc, template in _overlays(job):
-        for at, container in _containers(template):
-            for number, entry in enumerate(_list(container.get("env"))):
-                name, given = str(entry.get("name", "")), entry.get("value")
-                if isinstance(given, str) and looks_secret(name, given):
-                    where: Loc = (*loc, "spec", *at, "env", number)
-                    yield where, f"the value of {name} looks like a secret; write valueFrom: {{secretKeyRef: …}}"
 
 
 def _places(job: Job) -> Iterator[Said]:
@@ -204,57 +152,21 @@ def _roles(job: Job) -> Iterator[Said]:
     for name in said.roles:
         if name not in there:
             yield (*at, "roles", name), f"this job has no {name}; it has {', '.join(there)}"
+    if said.user == 0 and said.restricted:
+        yield (*at, "user"), "user 0 is root, which the restricted profile refuses; another user, or restricted: off"
     worker = job.roles.get("worker")
     if said.jobset and worker is not None and (worker.max or worker.count) > worker.count:
         yield (*at, "jobset"), "a JobSet cannot be scaled; leave out jobset, or roles.worker.max"
-    if said.hugepages and any(not (role.cpus or role.memory) for role in job.roles.values()):
+    claims = [job.roles.get(kind) for kind in there]
+    if said.hugepages and any(role is None or not (role.cpus or role.memory) for role in claims):
         yield (*at, "hugepages"), "Kubernetes gives huge pages to pods that ask for memory; say memory for each role"
-
-
-def _templates(job: Job) -> Iterator[Said]:
-    for loc, template in _overlays(job):
-        spec = template.get("spec", {})
-        for key, why in _OURS.items():
-            if key in spec:
-                yield (*loc, "spec", key), f"{key} is phalanx's own: {why}"
-        for at, container in _containers(template):
-            if container.get("name") == CONTAINER and at[0] == "containers":
-                for key, why in _OURS_IN_TASK.items():
-                    if key in container:
-                        yield (*loc, "spec", *at, key), f"{key} of the container `{CONTAINER}` is phalanx's own: {why}"
-            elif at[0] == "containers":
-                yield (
-                    (*loc, "spec", *at),
-                    (
-                        "a container beside the task would keep the pod from ending; write it into initContainers with "
-                        "restartPolicy: Always, which ends it with the task"
-                    ),
-                )
-
-
-def _overlays(job: Job) -> Iterator[tuple[Loc, Mapping[str, Any]]]:
-    said = job.on.kubernetes
-    yield ("on", "kubernetes", "pod"), said.pod
-    for name, role in said.roles.items():
-        yield ("on", "kubernetes", "roles", name, "pod"), role.pod
-
-
-def _containers(template: Mapping[str, Any]) -> Iterator[tuple[Loc, Mapping[str, Any]]]:
-    for key in ("containers", "initContainers"):
-        for number, container in enumerate(_list(template.get("spec", {}).get(key))):
-            yield (key, number), container
-
-
-def _list(value: object) -> list[Mapping[str, Any]]:
-    """The mappings of a list; whatever else a template holds, the API server judges."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _mounted(job: Job, path: str) -> bool:
     """Whether some template mounts a volume at that folder or above it."""
-    for _, template in _overlays(job):
-        for _, container in _containers(template):
-            for mount in _list(container.get("volumeMounts")):
+    for _, template in templates.overlays(job):
+        for _, container in templates.containers(template):
+            for mount in templates.mappings(container.get("volumeMounts")):
                 at = str(mount.get("mountPath", "")).rstrip("/")
                 if at and (path == at or path.startswith(f"{at}/")):
                     return True

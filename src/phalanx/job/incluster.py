@@ -24,7 +24,9 @@ from phalanx.job.reading import read_scripts
 from phalanx.job.resolve import resolve
 from phalanx.plan.cluster import Cluster
 from phalanx.plan.outline import Interpreter, Outline, Secret
+from phalanx.plan.own import found_here
 from phalanx.plan.pods import one_task_a_host
+from phalanx.script.imports import imports_of
 from phalanx.tfconfig.finding import Finding
 
 #: What a script runs under where nobody says: every image that has Python has it by this name.
@@ -38,6 +40,8 @@ class InCluster(NamedTuple):
     cluster: Cluster
     text: str
     notes: tuple[Finding, ...]
+    #: By role: the imports that a script begins with, where it lies here as well.
+    imports: Mapping[str, tuple[str, ...]]
 
 
 def declare_in_cluster(tokens: tuple[str, ...], flags: Flags, *, cwd: Path) -> InCluster:
@@ -59,7 +63,8 @@ def declare_in_cluster(tokens: tuple[str, ...], flags: Flags, *, cwd: Path) -> I
     outline = _outline(job, cluster)
     found = [origin.finding(*said) for said in clustered.notes(job)]
     outline, said = _read(job, outline, here)
-    return InCluster(outline=outline, cluster=cluster, text=to_yaml(job), notes=(*found, *said))
+    imports = {role.type: imports_of(found_here(role.command), here) for role in outline.roles}
+    return InCluster(outline=outline, cluster=cluster, text=to_yaml(job), notes=(*found, *said), imports=imports)
 
 
 def _outline(job: Job, cluster: Cluster) -> Outline:

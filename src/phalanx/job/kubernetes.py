@@ -112,7 +112,9 @@ class Kubernetes(Part):
         default=None, description="Keep the records on a volume: {pvc: NAME}. Default: in the pods, gone with them."
     )
     queue: LabelValue | None = Field(
-        default=None, description="The local queue of Kueue; Jobs begin suspended. Default: none."
+        default=None,
+        description="The local queue of Kueue, for which Jobs begin suspended; with gang: {scheduler: volcano} that "
+        "of Volcano. Default: none.",
     )
     gang: Gang | None = Field(
         default=None, description="Start all pods or none: {scheduler: volcano}. Default: as they fit."
@@ -179,7 +181,8 @@ class Kubernetes(Part):
     pod: Template = Field(
         default_factory=dict,
         description="A PodTemplateSpec, {metadata, spec}, laid over that of every role: tolerations, nodeSelector, "
-        "volumes, sidecars. The container called `task` is ours; give it env, mounts, resources. Default: nothing.",
+        "volumes, sidecars. The container called `task` is ours; give it env, mounts, resources. Others become "
+        "sidecars, which end with it. Default: nothing.",
     )
     roles: dict[RoleName, RolePod] = Field(
         default_factory=dict, description="The same for one role: {ps: {pod: {…}}}. Default: nothing."

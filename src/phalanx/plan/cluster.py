@@ -58,6 +58,7 @@ class Cluster:
     role: bool = True
     #: The claim that run folders lie on.
     pvc: str | None = None
+    #: Kueue's, or with Volcano's gang that of Volcano.
     queue: str | None = None
     gang: Gang | None = None
     jobset: bool = False
@@ -87,3 +88,8 @@ class Cluster:
     secrets: tuple[Given, ...] = ()
     #: Where commands start; None: where the image says.
     folder: str | None = None
+
+    @property
+    def kueue(self) -> str | None:
+        """The queue that admits the run's Jobs: they begin suspended."""
+        return None if self.gang is not None and self.gang.kind == "volcano" else self.queue

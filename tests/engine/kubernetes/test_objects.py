@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from incluster import in_cluster, made, of_kind
+from incluster import in_cluster, made, of_kind, pods
 from phalanx.engine.kubernetes.names import RUN, Names
 from phalanx.engine.kubernetes.objects import PIECE, in_host_order, pod_facts
 from phalanx.engine.kubernetes.text import document
@@ -40,7 +40,10 @@ on:
     pod:
       spec:
         volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
-        containers: [{name: task, volumeMounts: [{name: data, mountPath: /data}]}]
+        containers:
+          - {name: task, volumeMounts: [{name: data, mountPath: /data}]}
+          - {name: proxy, image: registry.example.com/proxy:1}
+        initContainers: [{name: fetch, image: registry.example.com/fetch:1}]
 """,
     "placement": """roles: {worker: {count: 4}, ps: {count: 1}}
 placement: {together: zone, spread: host}
@@ -61,7 +64,7 @@ on:
     roles: {ps: {pod: {spec: {nodeSelector: {pool: memory}}}}}
 """,
     "kueue": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, queue: team-a}}\n",
-    "volcano": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, gang: {scheduler: volcano}, priority: p}}\n",
+    "volcano": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, gang: {scheduler: volcano}, queue: q}}\n",
     "coscheduling": """roles: {worker: {count: 4, min: 2}}
 on: {kubernetes: {rbac: none, gang: {scheduler: coscheduling}}}
 """,
@@ -90,14 +93,6 @@ def test_equal_jobs_give_equal_bytes(name, tmp_path):
 def test_one_label_finds_every_object_and_every_pod(name, tmp_path):
     for one in made(tmp_path, JOBS[name]):
         assert one["metadata"]["labels"][RUN] == "digits"
-
-
-def pods(manifests):
-    """Each pod's template by its role."""
-    found = {job["metadata"]["name"]: job["spec"]["template"] for job in of_kind(manifests, "Job")}
-    for jobset in of_kind(manifests, "JobSet"):
-        found |= {one["name"]: one["template"]["spec"]["template"] for one in jobset["spec"]["replicatedJobs"]}
-    return found
 
 
 def test_only_pods_that_can_carry_the_lead_mount_a_token(tmp_path):
@@ -156,7 +151,7 @@ def test_a_key_that_kubernetes_makes_is_one_key_for_all_who_read_it():
 
 def test_a_pod_is_told_the_numbers_of_all_hosts_and_who_leads(tmp_path):
     said = in_cluster(tmp_path, JOBS["ps"])
-    facts = pod_facts(said.outline, said.cluster, Names(run="digits"))
+    facts = pod_facts(said.outline, said.cluster, Names(run="digits"), {})
     assert facts["roles"] == [["chief", 0, 1], ["worker", 1, 3], ["ps", 4, 2], ["evaluator", 6, 1]]
     assert facts["lead"] == "digits-chief-0.digits"
     assert facts["line"] == [
@@ -170,7 +165,7 @@ def test_a_pod_is_told_the_numbers_of_all_hosts_and_who_leads(tmp_path):
 
 def test_an_elastic_role_keeps_numbers_for_all_that_it_may_grow_to(tmp_path):
     said = in_cluster(tmp_path, "roles: {worker: {count: 2, max: 8}, evaluator: {}}\n")
-    facts = pod_facts(said.outline, said.cluster, Names(run="digits"))
+    facts = pod_facts(said.outline, said.cluster, Names(run="digits"), {})
     assert facts["roles"] == [["worker", 0, 8], ["evaluator", 8, 1]]
 
 
@@ -191,6 +186,32 @@ def test_an_account_of_the_jobs_own_carries_the_leads_role(tmp_path):
     manifests = made(tmp_path, text)
     assert [one["metadata"]["name"] for one in of_kind(manifests, "ServiceAccount")] == ["digits-key"]
     assert of_kind(manifests, "RoleBinding")[0]["subjects"][0]["name"] == "trainer"
+
+
+def test_containers_of_the_jobs_own_end_with_the_task_and_are_confined_as_it_is(tmp_path):
+    spec = pods(made(tmp_path, JOBS["pvc"]))["digits-worker"]["spec"]
+    assert [one["name"] for one in spec["containers"]] == ["task"]
+    assert [(one["name"], one.get("restartPolicy")) for one in spec["initContainers"]] == [
+        ("fetch", None),
+        ("proxy", "Always"),
+    ]
+    for one in (*spec["containers"], *spec["initContainers"]):
+        assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert one["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_an_overlay_wins_and_takes_away(tmp_path):
+    text = """on:
+  kubernetes:
+    rbac: none
+    pod: {spec: {securityContext: {runAsGroup: ~, fsGroup: 7}, hostNetwork: true, tolerations: [{key: a}]}}
+    roles: {worker: {pod: {spec: {tolerations: [{key: b}]}}}}
+"""
+    spec = pods(made(tmp_path, text))["digits-worker"]["spec"]
+    assert "runAsGroup" not in spec["securityContext"]
+    assert spec["securityContext"]["fsGroup"] == 7
+    assert spec["hostNetwork"] is True
+    assert spec["tolerations"] == [{"key": "a"}, {"key": "b"}]
 
 
 def test_roles_are_numbered_from_the_lead_on(tmp_path):

@@ -28,6 +28,8 @@ _phalanx_options() {
         stop) echo '--now --wait --no-wait --help' ;;
         scale) echo '--help' ;;
         join) echo '--host --help' ;;
+        render) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --output -o --namespace --static --own-key --help' ;;
+        kubernetes) echo '--namespace --name --no-role --jobset --gang --help' ;;
         check) echo '--strategy --tf-version --expect-cluster --hosts --python --workers --chief --no-chief --ps --evaluator --ignore --format --json --fail-on --help' ;;
         explain) echo '--strategy --tf-version --json --width --ascii --help' ;;
         fix) echo '--strategy --in-place --fail-on --help' ;;
@@ -47,6 +49,8 @@ _phalanx_valued() {
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
+        render) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --output -o --namespace ' == *" $2 "* ]] ;;
+        kubernetes) [[ ' --namespace --name --gang ' == *" $2 "* ]] ;;
         check) [[ ' --strategy --tf-version --hosts --python --workers --ps --ignore --format --fail-on ' == *" $2 "* ]] ;;
         explain) [[ ' --strategy --tf-version --width ' == *" $2 "* ]] ;;
         fix) [[ ' --strategy --fail-on ' == *" $2 "* ]] ;;
@@ -65,12 +69,12 @@ _phalanx() {
         elif [[ -z $only && $word == -?* ]]; then if _phalanx_valued "$verb" "$word"; then option=$word; fi
         else
             given=$((given + 1))
-            case $verb in run | chaos | plan | preflight | advise | bench) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
+            case $verb in run | chaos | plan | preflight | advise | bench | render) [[ $word == *.yaml || $word == *.yml || $word == *.json ]] || only=1 ;; esac
         fi
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight advise bench init schema ps logs events report attach stacks diagnose stop scale join check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight advise bench init schema ps logs events report attach stacks diagnose stop scale join render kubernetes check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
@@ -81,6 +85,9 @@ _phalanx() {
             "plan --keras") known='auto legacy off' ;;
             "preflight --strategy") known='mwms ps estimator none auto' ;;
             "preflight --keras") known='auto legacy off' ;;
+            "render --strategy") known='mwms ps estimator none auto' ;;
+            "render --keras") known='auto legacy off' ;;
+            "kubernetes --gang") known='volcano coscheduling' ;;
             "check --strategy") known='auto mwms ps estimator' ;;
             "check --format") known='text json github sarif' ;;
             "check --fail-on") known='error warning info never' ;;
@@ -90,13 +97,14 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --python" | "bench --python" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --python" | "bench --python" | "init --output" | "init -o" | "render --python" | "render --checkpoint" | "render --output" | "render -o" | "check --python" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")
     else
         case $verb in
             ps | logs | events | report | attach | stacks | diagnose | stop | scale | join) [[ $verb != logs && $verb != stacks && $given -gt 0 ]] || known=$(_phalanx_runs) ;;
+            kubernetes) known='rbac' ;;
             completion) known='bash zsh fish' ;;
         esac
     fi

@@ -26,6 +26,8 @@ _phalanx() {
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
+        'render:Write a job as manifests, for Git and `kubectl apply`.'
+        'kubernetes:Print the Role that a client needs.'
         'check:Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.'
         'explain:Say in plain words what a TF_CONFIG means.'
         'fix:Print a TF_CONFIG without the faults that have one right answer.'
@@ -297,6 +299,55 @@ _phalanx() {
             '--host=[Its number (that of a lost host, else a new one)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
+        render) _arguments -s -A '-*' : \
+            '--workers=[How many workers (1)]:value: ' \
+            '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
+            '--max-workers=[The most workers to grow to (--workers)]:value: ' \
+            '--ps=[How many parameter servers (0); implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator beside the cluster]' \
+            '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
+            '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
+            '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--pin[Cores of its own for each task of a host, or not]' \
+            '--no-pin[Cores of its own for each task of a host, or not]' \
+            '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--ports=[Take ports from A-B only]:value: ' \
+            '--start-timeout=[Until every task must listen (5m)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (2m, 0 never)]:value: ' \
+            '--hang=[Without a step while others wait, a task hangs (10m, 0 never)]:value: ' \
+            '--finish=[After the first task'\''s good end, time for the others (10m)]:value: ' \
+            '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
+            '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
+            '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
+            '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
+            '--preflight[Look before TensorFlow starts, or do not]' \
+            '--no-preflight[Look before TensorFlow starts, or do not]' \
+            '--name=[The job'\''s name (the script'\''s)]:value: ' \
+            '--override[Replace the TF_CONFIG of your environment]' \
+            '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--output=[The folder to write (k8s)]:file:_files' \
+            '-o[The folder to write (k8s)]:file:_files' \
+            '--namespace=[The namespace (on.kubernetes.namespace)]:value: ' \
+            '--static[Plain pods with TF_CONFIG and no agent\: for images with an older Python]' \
+            '--own-key[Leave the Secret with the run'\''s key to you, in place of one that Kubernetes fills]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        kubernetes) _arguments -s : \
+            '--namespace=[The namespace of the Role (where it is applied)]:value: ' \
+            '--name=[What the Role is called]:value: ' \
+            '--no-role[For jobs with `rbac\: none`\: then no Role is made for the lead, and none has to be given]' \
+            '--jobset[For jobs with `jobset\: on` as well]' \
+            '--gang=[For jobs with this `gang` as well]:value:(volcano coscheduling)' \
+            '--help[Say what it does and takes]' \
+            '1:value:(rbac)' ;;
         check) _arguments -s : \
             '--strategy=[What the script uses\: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto\: ps where the cluster has parameter servers, else mwms]:value:(auto mwms ps estimator)' \
             '--tf-version=[The TensorFlow that will read it, such as 2.21]:value: ' \

@@ -10,7 +10,9 @@ from phalanx.plan.cluster import Cluster
 from phalanx.plan.outline import Outline, Role
 
 _HOST = "kubernetes.io/hostname"
-_VOLCANO, _COSCHEDULING = "scheduling.volcano.sh/group-name", "scheduling.x-k8s.io/pod-group"
+#: Volcano's scheduler reads the first, its controller the second.
+_VOLCANO = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+_COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 
 
 def placement(outline: Outline, cluster: Cluster, names: Names, role: Role) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def group_marks(cluster: Cluster, names: Names) -> tuple[dict[str, str], dict[st
     if cluster.gang is None:
         return {}, {}
     if cluster.gang.kind == "volcano":
-        return {}, {_VOLCANO: names.run}
+        return {}, dict.fromkeys(_VOLCANO, names.run)
     return {_COSCHEDULING: names.run}, {}
 
 
@@ -65,6 +67,8 @@ def pod_group(outline: Outline, cluster: Cluster) -> dict[str, Any] | None:
     fewest = sum(role.min or role.count for role in outline.roles)
     if cluster.gang.kind == "volcano":
         spec: dict[str, Any] = {"minMember": fewest}
+        if cluster.queue:
+            spec["queue"] = cluster.queue
         if cluster.priority:
             spec["priorityClassName"] = cluster.priority
         return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "spec": spec}

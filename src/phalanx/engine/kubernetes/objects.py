@@ -16,7 +16,7 @@ from typing import Any
 
 from phalanx.engine.kubernetes import access
 from phalanx.engine.kubernetes.around import pod_group
-from phalanx.engine.kubernetes.names import Names, check
+from phalanx.engine.kubernetes.names import RUN, Names, check
 from phalanx.engine.kubernetes.pods import account_of, agent_pod, labels_of
 from phalanx.errors import InputError
 from phalanx.plan.cluster import CONTAINER, Cluster
@@ -50,11 +50,20 @@ def in_host_order(outline: Outline) -> tuple[Role, ...]:
 
 
 def objects(
-    outline: Outline, cluster: Cluster, *, run: str, agent: bytes, key: str | None = None
+    outline: Outline,
+    cluster: Cluster,
+    *,
+    run: str,
+    agent: bytes,
+    key: str | None = None,
+    own_key: bool = False,
+    imports: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Manifest, ...]:
     """Every manifest of a run. Raises InputError where a name does not fit, or an object would be too large.
 
-    `agent`: the agent's zip. `key`: the run key in hex, None where nobody is there to make one (rendered files).
+    `agent`: the agent's zip. `key`: the run key in hex, None where nobody is there to make one (rendered files): then
+    Kubernetes makes it, or with `own_key` somebody makes the Secret by hand. `imports`: by role, the imports its script
+    begins with, which a standby may do before it knows which task it is.
     """
     names = Names(run=run, jobset=cluster.jobset)
     check(names, outline)
@@ -68,17 +77,17 @@ def objects(
     pieces = [agent[at : at + PIECE] for at in range(0, len(agent), PIECE)] or [b""]
     made = [
         *_accounts(outline, cluster, names),
-        *_key(names, key),
+        *([] if own_key else _key(names, key)),
         *((_piece(number, piece), names.agent(number)) for number, piece in enumerate(pieces)),
-        (_outline_map(outline, cluster, names), names.outline),
+        (_outline_map(outline, pod_facts(outline, cluster, names, imports or {})), names.outline),
         *(((_report(), names.report),) if cluster.role else ()),
         *_network(cluster, names),
     ]
     group = pod_group(outline, cluster)
     if group is not None:
         made.append((group, run))
-    manifests = [_named(one, name, outline, cluster, names) for one, name in made]
-    jobs = _jobs(outline, cluster, names, pieces=len(pieces), key="key" if key is not None else "token")
+    manifests = [named(one, name, outline, cluster, names) for one, name in made]
+    jobs = _jobs(outline, cluster, names, pieces=len(pieces), key="key" if key is not None or own_key else "token")
     return (*manifests, *jobs)
 
 
@@ -97,12 +106,12 @@ def grouped(
     outline: Outline, cluster: Cluster, names: Names, jobs: Sequence[tuple[str, dict[str, Any]]]
 ) -> list[Manifest]:
     """The Jobs of all roles, the lead's first: each by itself, or as one JobSet."""
-    queue = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue else {}
+    queue = {"kueue.x-k8s.io/queue-name": cluster.kueue} if cluster.kueue else {}
     if not cluster.jobset:
         made = []
         for role, spec in jobs:
             job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {**_suspended(cluster), **spec}}
-            made.append(_named(job, names.job(role), outline, cluster, names, role=role, labels=queue))
+            made.append(named(job, names.job(role), outline, cluster, names, role=role, labels=queue))
         return made
     ttl = {"ttlSecondsAfterFinished": int(cluster.ttl)} if cluster.ttl is not None else {}
     spec = {
@@ -124,7 +133,7 @@ def grouped(
         ],
     }
     jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": spec}
-    return [_named(jobset, names.run, outline, cluster, names, labels=queue)]
+    return [named(jobset, names.run, outline, cluster, names, labels=queue)]
 
 
 def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, Any], *, leads: bool) -> dict[str, Any]:
@@ -161,7 +170,7 @@ def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, A
 
 def _suspended(cluster: Cluster) -> dict[str, Any]:
     """Kueue lets a Job go on when its queue has room."""
-    return {"suspend": True} if cluster.queue else {}
+    return {"suspend": True} if cluster.kueue else {}
 
 
 def _accounts(outline: Outline, cluster: Cluster, names: Names) -> list[tuple[Manifest, str]]:
@@ -197,8 +206,8 @@ def _piece(number: int, piece: bytes) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "immutable": True, "binaryData": data}
 
 
-def _outline_map(outline: Outline, cluster: Cluster, names: Names) -> Manifest:
-    data = {"outline.json": _json(to_wire(outline)), "pod.json": _json(pod_facts(outline, cluster, names))}
+def _outline_map(outline: Outline, facts: Mapping[str, Any]) -> Manifest:
+    data = {"outline.json": _json(to_wire(outline)), "pod.json": _json(facts)}
     size = sum(map(len, data.values()))
     if size > _OUTLINE:
         raise InputError(
@@ -209,7 +218,7 @@ def _outline_map(outline: Outline, cluster: Cluster, names: Names) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "immutable": True, "data": data}
 
 
-def pod_facts(outline: Outline, cluster: Cluster, names: Names) -> dict[str, Any]:
+def pod_facts(outline: Outline, cluster: Cluster, names: Names, imports: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What a pod must know beside the outline: pod.json."""
     sets = pod_sets(outline)
     line = [names.address(pods.role, index) for pods in sets for index in range(min(pods.count, _LINE + 1))]
@@ -222,6 +231,7 @@ def pod_facts(outline: Outline, cluster: Cluster, names: Names) -> dict[str, Any
         "shared": cluster.pvc is not None,
         "secrets": {one.env or one.name: one.path for one in cluster.secrets},
         "grace": cluster.grace,
+        "imports": {role: list(lines) for role, lines in imports.items() if lines},
     }
 
 
@@ -231,22 +241,22 @@ def _report() -> Manifest:
 
 
 def _network(cluster: Cluster, names: Names) -> list[tuple[Manifest, str]]:
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "spec": {
-            "clusterIP": "None",
-            # Tasks meet while they start, long before any of them could be called ready.
-            "publishNotReadyAddresses": True,
-            "selector": {"phalanx/run": names.run},
-            "ports": [{"name": "lead", "port": PORT, "targetPort": PORT}],
-        },
-    }
-    made: list[tuple[Manifest, str]] = [] if cluster.jobset else [(service, names.service)]
+    made = [] if cluster.jobset else [(service(names, port=PORT), names.service)]
     return [*made, (access.policy(cluster, names), names.run)]
 
 
-def _named(
+def service(names: Names, *, port: int) -> Manifest:
+    """The headless Service, which gives each pod its name: also while it starts, long before it could be ready."""
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {RUN: names.run},
+        "ports": [{"name": "grpc" if port != PORT else "lead", "port": port, "targetPort": port}],
+    }
+    return {"apiVersion": "v1", "kind": "Service", "spec": spec}
+
+
+def named(
     manifest: Manifest,
     name: str,
     outline: Outline,

@@ -30,6 +30,8 @@ _CONFINED = {
     "readOnlyRootFilesystem": True,
 }
 _BATCH = "batch.kubernetes.io"
+#: Where a pod finds its completion index before its own variables are made.
+INDEX = f"metadata.annotations['{_BATCH}/job-completion-index']"
 _GROUP_READS, _ALL_READ = 0o440, 0o444
 
 
@@ -69,7 +71,7 @@ def agent_pod(
     }
     container = {
         "command": ["/bin/sh", "-c", agent_line()],
-        "env": [*_identity(names, role), *_home(), *_secret_variables(cluster)],
+        "env": [*_identity(names, role), *home(), *secret_variables(cluster)],
         "volumeMounts": [
             {"name": "agent", "mountPath": f"{ROOT}/agent", "readOnly": True},
             {"name": "run", "mountPath": f"{ROOT}/run", "readOnly": True},
@@ -127,11 +129,21 @@ def template(
     }
     added = {"spec": {**spec, "containers": [{"name": CONTAINER, **container}]}}
     made = laid_over(laid_over(laid_over(ours, added), cluster.pod), cluster.pods.get(role.type, {}))
+    _beside(made["spec"])
     if cluster.restricted:
         for key in ("containers", "initContainers"):
             for one in made["spec"].get(key, []):
                 one["securityContext"] = laid_over(_CONFINED, one.get("securityContext") or {})
     return made
+
+
+def _beside(spec: dict[str, Any]) -> None:
+    """Containers of the job's own end with the task: as plain ones they would keep a pod, and its Job, from ending."""
+    others = [one for one in spec["containers"] if one.get("name") != CONTAINER]
+    if others:
+        spec["containers"] = [one for one in spec["containers"] if one.get("name") == CONTAINER]
+        sidecars = [{**one, "restartPolicy": "Always"} for one in others]
+        spec["initContainers"] = [*spec.get("initContainers", []), *sidecars]
 
 
 def account_of(cluster: Cluster, names: Names, role: Role) -> str:
@@ -150,7 +162,7 @@ def literal(text: str) -> str:
 def _identity(names: Names, role: Role) -> list[dict[str, Any]]:
     """Who a pod is, and how often its index has been replaced: the downward API gives empty text for what is not."""
     fields = {
-        "PHALANX_POD_INDEX": f"metadata.annotations['{_BATCH}/job-completion-index']",
+        "PHALANX_POD_INDEX": INDEX,
         "PHALANX_POD_FAILED": f"metadata.annotations['{_BATCH}/job-index-failure-count']",
         "PHALANX_POD_IGNORED": f"metadata.annotations['{_BATCH}/job-index-ignored-failure-count']",
         "PHALANX_POD_NAME": "metadata.name",
@@ -164,7 +176,7 @@ def _identity(names: Names, role: Role) -> list[dict[str, Any]]:
     ]
 
 
-def _home() -> list[dict[str, Any]]:
+def home() -> list[dict[str, Any]]:
     """Where a user that no image knows may write: Keras and its like look below HOME, getpass looks for USER."""
     return [
         {"name": "HOME", "value": f"{ROOT}/work/home"},
@@ -231,7 +243,8 @@ def _memory_mounts(cluster: Cluster, role: Role) -> list[dict[str, Any]]:
     ]
 
 
-def _secret_variables(cluster: Cluster) -> list[dict[str, Any]]:
+def secret_variables(cluster: Cluster) -> list[dict[str, Any]]:
+    """Values of Secrets as variables: the manifest names them, and holds none."""
     return [
         {"name": one.env, "valueFrom": {"secretKeyRef": {"name": one.secret, "key": one.key}}}
         for one in cluster.secrets

@@ -17,7 +17,7 @@ _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 
 def agent_line(root: str = ROOT, last_word: str = LAST_WORD) -> str:
     """Exit 2 where the image has no Python of at least 3.11, 3 where the work folder takes nothing."""
-    return f"""say() {{ printf '%s\\n' "$1" >&2; printf '%s\\n' "$1" 2>/dev/null >{last_word} || :; }}
+    return f"""say() {{ printf '%s\\n' "$1" >&2; {{ printf '%s\\n' "$1" >{last_word}; }} 2>/dev/null || :; }}
 old=
 for python in {" ".join(PYTHONS)}; do
   command -v "$python" >/dev/null 2>&1 || continue
@@ -33,11 +33,10 @@ say "phalanx: no Python of at least 3.11 in this image, which the agent needs; i
 exit 2"""
 
 
-def static_line(role: str, root: str = ROOT, *, config: bool = True) -> str:
-    """Without an agent: TF_CONFIG from the cluster's file and the pod's own index, then the command that follows."""
-    if not config:
-        return 'exec "$@"'
-    return (
-        f'TF_CONFIG="$(cat {root}/cluster/{role}){{\\"type\\":\\"{role}\\",\\"index\\":$JOB_COMPLETION_INDEX}}}}"\n'
-        'export TF_CONFIG\nexec "$@"'
-    )
+def static_line(role: str, config: str | None, root: str = ROOT) -> str:
+    """Without an agent: the command that follows, with TF_CONFIG from the file `config` and the pod's own index."""
+    folders = 'mkdir -p "$HOME" "$TMPDIR" 2>/dev/null'
+    if config is None:
+        return f'{folders}\nexec "$@"'
+    tail = f'{{\\"type\\":\\"{role}\\",\\"index\\":$PHALANX_POD_INDEX}}}}'
+    return f'{folders}\nTF_CONFIG="$(cat {root}/cluster/{config}){tail}"\nexport TF_CONFIG\nexec "$@"'

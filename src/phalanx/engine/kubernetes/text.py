@@ -10,6 +10,7 @@ from typing import Any
 #: Text that every reader takes as text without quotes; words and numbers of either YAML are left out below.
 _PLAIN = re.compile(r"[A-Za-z_/.][A-Za-z0-9_./@+()-]*\Z", re.ASCII)
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", ".", ".nan", ".inf"})
+_ASTRAL = 0x10000
 _NUMBER = re.compile(r"[-+.]?[0-9]", re.ASCII)
 
 
@@ -69,4 +70,12 @@ def _scalar(value: Any) -> str:
         return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return json.dumps(value, ensure_ascii=True)
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """As JSON has it, but for characters above U+FFFF: JSON writes them in halves, which YAML does not join."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < _ASTRAL else f"\\U{ord(c):08x}" for c in quoted
+    )
