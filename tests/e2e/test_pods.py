@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +37,13 @@ def outline(**roles: int) -> Outline:
         cwd="",
         policies=Policies(restart=Restart(max=5)),
     )
+
+
+FAILS = """
+import os, sys
+print("epoch 1", flush=True)
+sys.exit("ValueError: bad shape") if os.environ["PHALANX_TASK"] == "worker:1" else __import__("time").sleep(60)
+"""
 
 
 @pytest.fixture
@@ -98,3 +107,53 @@ def test_pods_that_are_told_to_end_stop_the_group_where_it_can_and_hand_the_lead
     went = next(one for one in told if one["event"] == "host-left" and one["host"] == 0)
     came = next(one for one in told if one["epoch"] == 100)
     assert came["time"] - went["time"] < 8.0  # seconds: no lease was waited for
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Iterator[LocalPods]:
+    job = outline(worker=2)
+    roles = tuple(dataclasses.replace(role, command=(sys.executable, "-c", FAILS)) for role in job.roles)
+    policies = dataclasses.replace(job.policies, restart=Restart(max=0))
+    yield from local_pods(tmp_path, dataclasses.replace(job, roles=roles, policies=policies))
+
+
+def fails_by_its_own_program(cluster: Cluster) -> None:
+    cluster.start()
+    wait_for(lambda: [cluster.code("worker", index) for index in range(2)] == [1, 1], "two exit codes of 1")
+
+
+def test_the_exit_code_of_every_pod_is_the_runs_and_the_leads_last_word_is_its_report(failing: LocalPods):
+    fails_by_its_own_program(failing)
+    word = failing.word("worker", 0).splitlines()
+    assert word[0].startswith("pods failed after ")
+    assert word[0].endswith("after its start: ValueError: bad shape")
+    assert word[1] == "first to fail: worker:1 on pods-worker-1-00000 (user)"
+    assert "worker:1 | ValueError: bad shape\n" in failing.log("worker", 1)
+    assert failing.word("worker", 1) == ""
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[LocalPods]:
+    yield from local_pods(tmp_path, outline(worker=1), grace=3.0)
+
+
+def test_a_pod_alone_that_is_told_to_end_is_gone_in_time_and_the_next_one_begins_anew(alone: LocalPods):
+    alone.start()
+    event(alone, "worker", 0, "task-started")
+    begun = time.monotonic()
+    alone.end("worker", 0)
+    assert alone.code("worker", 0) == 3
+    assert time.monotonic() - begun < alone.grace
+    assert "told to end (TERM)" in alone.log("worker", 0)
+    alone.replace("worker", 0)
+    started = event(alone, "worker", 0, "run-started", epoch=10_001)
+    assert started["seq"] == 1
+    event(alone, "worker", 0, "task-started", epoch=10_001, generation=1)
+
+
+def test_a_pod_that_is_told_to_end_before_there_is_a_lead_ends(three: LocalPods):
+    three.replace("worker", 1)
+    wait_for((three.root("worker", 1) / "work/agent/__main__.py").exists, "the agent")
+    three.end("worker", 1)
+    assert three.code("worker", 1) == 3
+    assert "before its agent has started" in three.word("worker", 1)

@@ -143,6 +143,69 @@ async def test_a_second_agent_for_a_living_host_is_refused():
     assert "has an agent already" in str(stranger.running.exception())
 
 
+@pytest.mark.parametrize("lives", [False, True])
+async def test_a_replacement_waits_until_the_agent_before_it_is_given_up_and_no_longer_than_it_may(lives):
+    world = World(elastic(fewest=4))
+    over = world.start()
+    await world.until(runs(4, 1))
+    if not lives:
+        world.agents[1].transport.cut = True  # its machine is off: nothing hangs up
+        world.agents[1].running.cancel()
+        world.agents[1].tasks.clear()
+    before = world.agents[1]
+    came = world.come(1)
+    came.link._replaces = 60.0
+    await asyncio.sleep(5)
+    assert not came.link.joined
+    assert not came.running.done()
+    if not lives:
+        await world.until(runs(4, 2))
+        assert came.link.joined
+        assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+        return
+    await asyncio.sleep(60)
+    assert "has an agent already, which has not been given up" in str(came.running.exception())
+    world.agents[1] = before
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_an_agent_that_was_told_of_its_end_withdraws_its_own_host_and_no_other():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    agent = world.agents[1]
+    agent.link.say(ev.HostWithdrawn(time=agent.wall(), host=1, by="Kubernetes"))
+    await world.until(runs(2, 2))
+    await asyncio.sleep(5)
+    assert agent.link.code == 3  # of the place: another pod is to follow
+    world.agents[0].link.say(ev.HostWithdrawn(time=agent.wall(), host=1, by="Kubernetes"))
+    await asyncio.sleep(1)
+    assert "may not say HostWithdrawn" in str(world.agents[0].running.exception().exceptions[0])
+    over.cancel()
+
+
+async def test_who_is_dismissed_at_the_end_is_told_how_the_run_ended():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.lead.people.stop(by="me", hard=True)
+    assert (await over).phase is RunPhase.STOPPED
+    await asyncio.sleep(1)
+    assert [agent.link.code for agent in world.agents] == [4, 4]
+
+
+async def test_a_host_that_was_replaced_is_not_lost_by_what_is_told_of_the_one_before_it():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.lead.people.lose(1, "its pod was evicted", name="another")
+    assert world.said(ev.HostLost) == []
+    world.lead.people.lose(1, "its pod was evicted", name="n1")
+    assert [lost.reason for lost in world.said(ev.HostLost)] == ["its pod was evicted"]
+    await world.until(runs(2, 2))
+    await end(world, over)
+
+
 async def test_a_host_that_is_taken_away_is_let_go_once_its_tasks_have_stopped_and_costs_no_restart():
     world = World(elastic())
     over = world.start()

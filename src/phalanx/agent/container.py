@@ -31,6 +31,9 @@ _KEPT, _MOST = 0.4, 10.0
 #: and the log.
 _LEAVING, _GOING, _TELLING = 15.0, 3.0, 5.0
 
+#: Seconds of the grace that are left alone.
+_LAST = 0.5
+
 #: Seconds for which a replaced host is believed to live, beyond its grace, before its replacement gives up.
 _BELIEVED = 60.0
 
@@ -54,6 +57,7 @@ class Container:
         self._console.start()
         self._conversation: asyncio.Task[None] | None = None
         self._told = False
+        self._killed = 0.0  # when it will be, by the monotonic clock, once it is told to end
         self._code: int | None = None
         #: Who hears what tasks say, besides their logs.
         self.echo: Echo | None = self._console.stream if about["echo"] else None
@@ -79,6 +83,7 @@ class Container:
         if self._told or self._conversation is None:
             return
         self._told = True
+        self._killed = time.monotonic() + self._grace
         if not link.joined:
             say("the pod is told to end (TERM) before it has joined the run")
             self._conversation.cancel()
@@ -95,10 +100,11 @@ class Container:
     def leave(self, code: int) -> int:
         """The exit code: the run's where the lead has said it; where only this pod goes another one is to follow."""
         going = self._told and self._code in (None, PlaceError.exit_code)
-        self._carrier.wait(_GOING if going else _LEAVING)
+        left = self._killed - time.monotonic() - _LAST if self._told else _LEAVING
+        self._carrier.wait(min(_GOING if going else _LEAVING, left))
         if self._carrier.done:
             self._tell(gist(self._report(), _WORD))
-        self._console.close(_TELLING)
+        self._console.close(min(_TELLING, max(left, _LAST)))
         if self._code is not None:
             return self._code
         return PlaceError.exit_code if going else self._report().get("exit_code", code) if self._carrier.done else code

@@ -15,15 +15,15 @@ class Handover:
         self._own = own
         self._heir = ""
 
-    def due(self, roll: Roll, state: RunState) -> str:
-        """Where the next lead would answer, once this one's host has been let go; empty while that stays, and where
+    def due(self, roll: Roll, state: RunState) -> str | None:
+        """Where the next lead would answer, once this one's host has been let go; None while that stays, empty where
         nobody could follow.
         """
         if not self._own or state.phase.terminal:
-            return ""
+            return None
         host = next((host for host, box in roll.boxes.items() if box.join.lead == self._own), None)
         if host is None or not state.hosts[host].left:
-            return ""
+            return None
         stay = [box.join.lead for other, box in sorted(roll.living(state).items()) if not state.hosts[other].leaving]
         return next((address for address in roll.line(state) if address in stay), "")
 

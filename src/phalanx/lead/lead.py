@@ -227,10 +227,11 @@ class Lead:
             if self._majority.refusal:
                 self.say(ev.Noted(time=now, message=self._majority.refusal))
                 await self._turn_away(self._majority.refusal, PATIENCE)
-            elif heir := self._handover.due(self.roll, self.state):
+            elif (heir := self._handover.due(self.roll, self.state)) is not None:
                 await self.settle()  # the next one knows as much
                 self._handover.to(heir)
-                await self._turn_away(f"its host is taken away: the one at {heir} takes over", HANDING_OVER)
+                follows = f"the one at {heir} takes over" if heir else "nobody is left to follow"
+                await self._turn_away(f"its host is taken away: {follows}", HANDING_OVER if heir else 0.0)
             elif not self.state.phase.terminal:
                 await self._rest(wake)
 
