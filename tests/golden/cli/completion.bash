@@ -10,23 +10,23 @@ _phalanx_runs() {
 }
 _phalanx_options() {
     case $1 in
-        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --detach --runs --quiet --json --help' ;;
+        run) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --context --namespace --detach --runs --quiet --json --help' ;;
         chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
-        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
+        plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --context --namespace --runs --json --detach --quiet --help' ;;
         preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
         advise) echo '--workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
         bench) echo '--workers --ps --steps --seconds --patience --python --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
-        ps) echo '--all -a --running --json --help' ;;
-        logs) echo '--follow -f --merged --since --err --out --generation --json --raw --help' ;;
+        ps) echo '--all -a --running --json --on --context --namespace --help' ;;
+        logs) echo '--follow -f --merged --since --err --out --generation --json --raw --on --context --namespace --help' ;;
         events) echo '--follow -f --json --help' ;;
-        report) echo '--json --help' ;;
-        attach) echo '--quiet --json --help' ;;
+        report) echo '--json --on --context --namespace --help' ;;
+        attach) echo '--quiet --json --on --context --namespace --help' ;;
         stacks) echo '--json --help' ;;
         diagnose) echo '--json --help' ;;
-        stop) echo '--now --wait --no-wait --help' ;;
-        scale) echo '--help' ;;
+        stop) echo '--now --wait --no-wait --on --context --namespace --help' ;;
+        scale) echo '--on --context --namespace --help' ;;
         join) echo '--host --help' ;;
         render) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --output -o --namespace --static --own-key --help' ;;
         kubernetes) echo '--namespace --name --no-role --jobset --gang --help' ;;
@@ -40,14 +40,19 @@ _phalanx_options() {
 }
 _phalanx_valued() {
     case $1 in
-        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        run) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --context --namespace --runs ' == *" $2 "* ]] ;;
         chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
-        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
+        plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --context --namespace --runs ' == *" $2 "* ]] ;;
         preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
         bench) [[ ' --workers --ps --steps --seconds --patience --python ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
-        logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
+        ps) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
+        logs) [[ ' --since --generation --on --context --namespace ' == *" $2 "* ]] ;;
+        report) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
+        attach) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
+        stop) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
+        scale) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
         join) [[ ' --host ' == *" $2 "* ]] ;;
         render) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --image --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --output -o --namespace ' == *" $2 "* ]] ;;
         kubernetes) [[ ' --namespace --name --gang ' == *" $2 "* ]] ;;

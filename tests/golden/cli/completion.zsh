@@ -77,6 +77,8 @@ _phalanx() {
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--detach[Start the run and leave it; `phalanx attach` follows it again]' \
             '--runs=[Where run folders are made (PHALANX_RUNS, else ./runs)]:file:_files' \
             '--quiet[Print how it ended and nothing else]' \
@@ -165,6 +167,8 @@ _phalanx() {
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--runs=[Where run folders would be made (PHALANX_RUNS, else ./runs)]:file:_files' \
             '--json[Print the whole plan as JSON, every task'\''s TF_CONFIG included]' \
             '--detach[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
@@ -249,6 +253,9 @@ _phalanx() {
             '-a[Ended runs of any age too]' \
             '--running[Only the runs that go on]' \
             '--json[An array of runs for scripts]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         logs) _arguments -s : \
@@ -261,6 +268,9 @@ _phalanx() {
             '--generation=[An older generation (the newest)]:value: ' \
             '--json[One JSON object a line]' \
             '--raw[Exact bytes of one stream of each task]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '*:run:_phalanx_runs' ;;
         events) _arguments -s : \
@@ -271,11 +281,17 @@ _phalanx() {
             '1:run:_phalanx_runs' ;;
         report) _arguments -s : \
             '--json[The whole report for scripts]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         attach) _arguments -s : \
             '--quiet[The result alone]' \
             '--json[Each event as a line of JSON]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         stacks) _arguments -s : \
@@ -290,9 +306,15 @@ _phalanx() {
             '--now[KILL at once, without a grace to save in]' \
             '--wait[Return when it has ended]' \
             '--no-wait[Return when it has ended]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         scale) _arguments -s : \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         join) _arguments -s : \
