@@ -34,6 +34,10 @@ def refused(folder, text: str) -> list[str]:
         ("on: {kubernetes: {pod: {spec: {containers: [{name: task, image: x}]}}}}\n", "say it as the job's `image`"),
         ("on: {kubernetes: {pod: {metadata: {labels: {phalanx/run: x}}}}}\n", "is phalanx's own label"),
         ("on: {kubernetes: {labels: {phalanx/role: x}}}\n", "is phalanx's own label"),
+        (
+            "roles: {worker: {count: 2, max: 4}, evaluator: {}}\non: {kubernetes: {queue: q}}\n",
+            "a pod group of Kueue keeps its size",
+        ),
         ("on: {kubernetes: {user: 0}}\n", "user 0 is root"),
         ("secrets: [{name: a, env: A, from: {env: A}}]\n", "a pod cannot see your environment or your files"),
         ("secrets: [{name: a, path: /phalanx/a, from: {secret: s, key: k}}]\n", "is phalanx's own place"),
@@ -96,7 +100,7 @@ def test_what_deserves_a_second_thought_is_noted(tmp_path):
     assert notes(tmp_path, "") == set()
     assert notes(tmp_path, "image: repo/name:1\n") == {"job-image-by-tag"}
     assert notes(tmp_path, "on: {kubernetes: {rbac: none}}\n") == {"job-without-role"}
-    assert notes(tmp_path, "roles: {ps: {}}\non: {kubernetes: {queue: q}}\n") == {"job-queue-one-by-one"}
+    assert notes(tmp_path, "roles: {ps: {}}\non: {kubernetes: {queue: q}}\n") == {"job-queue-pods"}
     assert notes(tmp_path, "roles: {ps: {}}\non: {kubernetes: {queue: q, jobset: on}}\n") == set()
     assert notes(tmp_path, "checkpoint: /ckpt\n") == {"job-checkpoint-not-mounted"}
 

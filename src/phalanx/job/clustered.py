@@ -8,7 +8,7 @@ from phalanx.job import confidential, templates
 from phalanx.job.advise import count_of
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
-from phalanx.names import KNOWN_TYPES, TRAINING_TYPES, an, many
+from phalanx.names import KNOWN_TYPES, TRAINING_TYPES, an
 from phalanx.plan.cluster import CONTAINER, Cluster, Gang, Given, Scraper
 from phalanx.tfconfig.finding import Severity
 
@@ -101,11 +101,12 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
     if "@sha256:" not in image:
         message = f"{image} is named by a tag, which may mean another image tomorrow"
         yield ("image",), "job-image-by-tag", Severity.INFO, message, "name it by digest: NAME@sha256:…"
-    there = [kind for kind in kinds(job) if count_of(job, kind)]
-    if said.queue and said.gang is None and not said.jobset and len(there) > 1:
-        message = f"Kueue admits the {many(len(there), 'Job')} of this run one by one: some may wait while others run"
-        fix = "jobset: on makes them one workload, where JobSet is installed; else health.start releases them all"
-        yield ("on", "kubernetes", "queue"), "job-queue-one-by-one", Severity.WARNING, message, fix
+    if _is_group(job):
+        message = (
+            "the Jobs of this run are one pod group of Kueue, which needs its integration of pods: since 0.12, if on"
+        )
+        fix = "jobset: on does without, where JobSet is installed"
+        yield ("on", "kubernetes", "queue"), "job-queue-pods", Severity.INFO, message, fix
     if said.rbac == "none":
         message = "no pod gets a token: what happens outside of containers is named only while a client follows"
         yield ("on", "kubernetes", "rbac"), "job-without-role", Severity.INFO, message, ""
@@ -118,6 +119,14 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
 def kinds(job: Job) -> list[str]:
     """Every role that a job may have tasks of: TensorFlow's, and its own."""
     return [*KNOWN_TYPES, *(name for name in job.roles if name not in KNOWN_TYPES)]
+
+
+def _is_group(job: Job) -> bool:
+    """Whether Kueue has to admit several Jobs at once."""
+    said = job.on.kubernetes
+    return (
+        bool(said.queue) and said.gang is None and not said.jobset and sum(count_of(job, k) > 0 for k in kinds(job)) > 1
+    )
 
 
 def _label(job: Job, word: str | None) -> str | None:
@@ -157,6 +166,8 @@ def _roles(job: Job) -> Iterator[Said]:
     worker = job.roles.get("worker")
     if said.jobset and worker is not None and (worker.max or worker.count) > worker.count:
         yield (*at, "jobset"), "a JobSet cannot be scaled; leave out jobset, or roles.worker.max"
+    if _is_group(job) and worker is not None and (worker.max or worker.count) > worker.count:
+        yield (*at, "queue"), "a pod group of Kueue keeps its size; leave out roles.worker.max, or queue"
     claims = [job.roles.get(kind) for kind in there]
     if said.hugepages and any(role is None or not (role.cpus or role.memory) for role in claims):
         yield (*at, "hugepages"), "Kubernetes gives huge pages to pods that ask for memory; say memory for each role"

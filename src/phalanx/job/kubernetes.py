@@ -113,7 +113,7 @@ class Kubernetes(Part):
     )
     queue: LabelValue | None = Field(
         default=None,
-        description="The local queue of Kueue, for which Jobs begin suspended; with gang: {scheduler: volcano} that "
+        description="The local queue of Kueue, which admits all pods or none; with gang: {scheduler: volcano} that "
         "of Volcano. Default: none.",
     )
     gang: Gang | None = Field(
@@ -121,8 +121,8 @@ class Kubernetes(Part):
     )
     jobset: Switch = Field(
         default=False,
-        description="on or off: one JobSet in place of a Job a role, where its CRD is installed; with a queue all "
-        "roles are then admitted at once. Such a run cannot be scaled. Default off.",
+        description="on or off: one JobSet in place of a Job a role, where its CRD is installed. Such a run "
+        "cannot be scaled. Default off.",
     )
     priority: Text | None = Field(default=None, description="The PriorityClass of the pods. Default: the cluster's.")
     apart: list[RoleName] = Field(

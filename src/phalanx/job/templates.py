@@ -23,8 +23,9 @@ _OURS_IN_TASK = {
 
 
 def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
-    """What a template may not say over ours."""
+    """What a template may not say over ours, and what cannot be laid over anything."""
     for loc, template in overlays(job):
+        yield from _shape(loc, template)
         for key in _OURS.keys() & template.get("spec", {}).keys():
             yield (*loc, "spec", key), f"{key} is phalanx's own: {_OURS[key]}"
         for at, container in containers(template):
@@ -34,6 +35,30 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
                     yield (*loc, "spec", *at, key), why
         yield from _labels((*loc, "metadata", "labels"), template.get("metadata", {}).get("labels"))
     yield from _labels(("on", "kubernetes", "labels"), job.on.kubernetes.labels)
+
+
+def _shape(loc: Loc, template: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """Lists that are merged by name have to be such, or what is laid over ours would take its place."""
+    spec = template.get("spec", {})
+    for key in ("containers", "initContainers", "volumes", "imagePullSecrets"):
+        yield from _named((*loc, "spec", key), spec, "name")
+    for at, container in containers(template):
+        for key, name in (("env", "name"), ("volumeMounts", "mountPath")):
+            yield from _named((*loc, "spec", *at, key), container, name)
+        if "securityContext" in container and not isinstance(container["securityContext"], dict):
+            yield (*loc, "spec", *at, "securityContext"), "securityContext must be a mapping"
+
+
+def _named(at: Loc, holder: Mapping[str, Any], name: str) -> Iterator[tuple[Loc, str]]:
+    key = at[-1]
+    if key not in holder:
+        return
+    items = holder[str(key)]
+    if not isinstance(items, list):
+        yield at, f"{key} must be a list"
+    for number, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(item, dict) or not isinstance(item.get(name), str):
+            yield (*at, number), f"each of {key} must be a mapping with a {name}"
 
 
 def _labels(loc: Loc, labels: object) -> Iterator[tuple[Loc, str]]:

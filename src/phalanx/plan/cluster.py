@@ -58,7 +58,7 @@ class Cluster:
     role: bool = True
     #: The claim that run folders lie on.
     pvc: str | None = None
-    #: Kueue's, or with Volcano's gang that of Volcano.
+    #: Kueue's, or with a gang Volcano's.
     queue: str | None = None
     gang: Gang | None = None
     jobset: bool = False
@@ -91,5 +91,5 @@ class Cluster:
 
     @property
     def kueue(self) -> str | None:
-        """The queue that admits the run's Jobs: they begin suspended."""
-        return None if self.gang is not None and self.gang.kind == "volcano" else self.queue
+        """The queue of Kueue that admits the run."""
+        return self.queue if self.gang is None else None

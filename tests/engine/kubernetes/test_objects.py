@@ -6,13 +6,32 @@ import base64
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from incluster import in_cluster, made, of_kind, pods
 from phalanx.engine.kubernetes.names import RUN, Names
 from phalanx.engine.kubernetes.objects import PIECE, in_host_order, pod_facts
 from phalanx.engine.kubernetes.text import document
 from phalanx.errors import InputError
+from phalanx.job.complaint import JobFileError
 from phalanx.protocol.signing import RunKey
+
+#: Keys that a template's spec may have, some of them ours.
+WORDS = (
+    *(
+        "containers",
+        "initContainers",
+        "volumes",
+        "env",
+        "volumeMounts",
+        "securityContext",
+        "name",
+        "value",
+        "tolerations",
+    ),
+    *("affinity", "nodeSelector", "topologySpreadConstraints", "imagePullSecrets", "serviceAccountName", "hostname"),
+)
 
 JOBS = {
     "mwms": "roles: {worker: {count: 2, cpus: 4, memory: 8Gi, gpus: 1}}\non: {kubernetes: {namespace: ml}}\n",
@@ -64,6 +83,7 @@ on:
     roles: {ps: {pod: {spec: {nodeSelector: {pool: memory}}}}}
 """,
     "kueue": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, queue: team-a}}\n",
+    "kueue-group": "roles: {worker: {count: 3}, ps: {count: 2}}\non: {kubernetes: {rbac: none, queue: team-a}}\n",
     "volcano": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, gang: {scheduler: volcano}, queue: q}}\n",
     "coscheduling": """roles: {worker: {count: 4, min: 2}}
 on: {kubernetes: {rbac: none, gang: {scheduler: coscheduling}}}
@@ -212,6 +232,42 @@ def test_an_overlay_wins_and_takes_away(tmp_path):
     assert spec["securityContext"]["fsGroup"] == 7
     assert spec["hostNetwork"] is True
     assert spec["tolerations"] == [{"key": "a"}, {"key": "b"}]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["task", "a", "phalanx/run"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(spec=st.dictionaries(st.sampled_from(WORDS), JSON, max_size=4))
+def test_whatever_a_template_holds_is_laid_over_or_refused_at_its_place(tmp_path_factory, spec):
+    text = f"on: {{kubernetes: {{rbac: none, pod: {{spec: {json.dumps(spec)}}}}}}}\n"
+    folder = tmp_path_factory.mktemp("job")
+    try:
+        manifests = made(folder, text)
+    except JobFileError as wrong:
+        assert all(one.line for one in wrong.complaints)  # noqa: PT017 - one of two outcomes
+        return
+    [pod] = pods(manifests).values()
+    assert [one["name"] for one in pod["spec"]["containers"]] == ["task"]
+    assert document(pod)
+
+
+def test_kueue_admits_one_job_whole_and_several_as_one_group_of_pods(tmp_path):
+    queue, group = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/pod-group-name"
+    [job] = of_kind(made(tmp_path, JOBS["kueue"]), "Job")
+    assert (job["spec"]["suspend"], job["metadata"]["labels"][queue]) == (True, "team-a")
+    assert group not in job["spec"]["template"]["metadata"]["labels"]
+    for job in of_kind(made(tmp_path, JOBS["kueue-group"]), "Job"):
+        # A queue named on a Job as well would make that Job a workload of its own, and its pods no part of the group.
+        assert queue not in job["metadata"]["labels"]
+        assert "suspend" not in job["spec"]
+        pod = job["spec"]["template"]["metadata"]
+        assert (pod["labels"][queue], pod["labels"][group]) == ("team-a", "digits")
+        assert pod["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "6"
 
 
 def test_roles_are_numbered_from_the_lead_on(tmp_path):

@@ -12,6 +12,9 @@ from phalanx.plan.outline import Outline, Role
 _HOST = "kubernetes.io/hostname"
 #: Volcano's scheduler reads the first, its controller the second.
 _VOLCANO = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+_KUEUE = "kueue.x-k8s.io"
+#: The label of what Kueue is to admit.
+QUEUE = f"{_KUEUE}/queue-name"
 _COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 
 
@@ -51,8 +54,16 @@ def placement(outline: Outline, cluster: Cluster, names: Names, role: Role) -> d
     return spec
 
 
-def group_marks(cluster: Cluster, names: Names) -> tuple[dict[str, str], dict[str, str]]:
-    """The labels and annotations by which a gang's scheduler knows a pod's group."""
+def is_kueue_group(outline: Outline, cluster: Cluster) -> bool:
+    """Whether the pods of several Jobs are one pod group of Kueue; one Job, or one JobSet, it admits whole."""
+    return cluster.kueue is not None and not cluster.jobset and len(outline.roles) > 1
+
+
+def group_marks(outline: Outline, cluster: Cluster, names: Names) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels and annotations by which whoever starts all or none knows a pod's group."""
+    if cluster.kueue is not None and is_kueue_group(outline, cluster):
+        total = str(sum(role.count for role in outline.roles))
+        return {QUEUE: cluster.kueue, f"{_KUEUE}/pod-group-name": names.run}, {f"{_KUEUE}/pod-group-total-count": total}
     if cluster.gang is None:
         return {}, {}
     if cluster.gang.kind == "volcano":

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phalanx.engine.kubernetes import access
-from phalanx.engine.kubernetes.around import pod_group
+from phalanx.engine.kubernetes.around import QUEUE, is_kueue_group, pod_group
 from phalanx.engine.kubernetes.names import RUN, Names, check
 from phalanx.engine.kubernetes.pods import account_of, agent_pod, labels_of
 from phalanx.errors import InputError
@@ -106,16 +106,18 @@ def grouped(
     outline: Outline, cluster: Cluster, names: Names, jobs: Sequence[tuple[str, dict[str, Any]]]
 ) -> list[Manifest]:
     """The Jobs of all roles, the lead's first: each by itself, or as one JobSet."""
-    queue = {"kueue.x-k8s.io/queue-name": cluster.kueue} if cluster.kueue else {}
+    waits = cluster.kueue is not None and not is_kueue_group(outline, cluster)
+    queue = {QUEUE: cluster.kueue} if cluster.kueue is not None and waits else {}
+    suspended = {"suspend": True} if waits else {}
     if not cluster.jobset:
         made = []
         for role, spec in jobs:
-            job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {**_suspended(cluster), **spec}}
+            job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {**suspended, **spec}}
             made.append(named(job, names.job(role), outline, cluster, names, role=role, labels=queue))
         return made
     ttl = {"ttlSecondsAfterFinished": int(cluster.ttl)} if cluster.ttl is not None else {}
     spec = {
-        **_suspended(cluster),
+        **suspended,
         "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True, "subdomain": names.service},
         "successPolicy": {"operator": "All", "targetReplicatedJobs": [jobs[0][0]]},
         "failurePolicy": {"maxRestarts": 0},
@@ -166,11 +168,6 @@ def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, A
     if cluster.ttl is not None:
         spec["ttlSecondsAfterFinished"] = int(cluster.ttl)
     return spec | {"template": dict(pod)}
-
-
-def _suspended(cluster: Cluster) -> dict[str, Any]:
-    """Kueue lets a Job go on when its queue has room."""
-    return {"suspend": True} if cluster.kueue else {}
 
 
 def _accounts(outline: Outline, cluster: Cluster, names: Names) -> list[tuple[Manifest, str]]:

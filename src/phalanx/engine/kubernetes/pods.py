@@ -94,7 +94,7 @@ def template(
     container: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What the pods of every kind have in common, `spec` and `container` added, the job's own overlays on top."""
-    labels, annotations = group_marks(cluster, names)
+    labels, annotations = group_marks(outline, cluster, names)
     ours: dict[str, Any] = {
         "metadata": {
             "labels": {**labels_of(outline, cluster, names, role.type), **_NO_MESH_LABELS, **labels},
