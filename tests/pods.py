@@ -117,6 +117,7 @@ class LocalPods:
             "PHALANX_POD_INDEX": str(index),
             "PHALANX_POD_NAME": f"{self.run}-{role}-{index}-{len(before):05}",
             "PHALANX_POD_ADDRESS": address,
+            "PHALANX_POD_IP": address,
             "PHALANX_POD_FAILED": str(len(before)) if before else "",
             "PHALANX_POD_IGNORED": "",
         }

@@ -153,7 +153,8 @@ def test_a_pod_alone_that_is_told_to_end_is_gone_in_time_and_the_next_one_begins
 
 def test_a_pod_that_is_told_to_end_before_there_is_a_lead_ends(three: LocalPods):
     three.replace("worker", 1)
-    wait_for((three.root("worker", 1) / "work/agent/__main__.py").exists, "the agent")
+    wait_for((three.root("worker", 1) / "runs/pods/agents").exists, "the agent")
+    time.sleep(3.0)  # the agent has begun to ask
     three.end("worker", 1)
     assert three.code("worker", 1) == 3
-    assert "before its agent has started" in three.word("worker", 1)
+    assert "before it has joined the run" in three.word("worker", 1)

@@ -103,6 +103,8 @@ def test_what_deserves_a_second_thought_is_noted(tmp_path):
     assert notes(tmp_path, "roles: {ps: {}}\non: {kubernetes: {queue: q}}\n") == {"job-queue-pods"}
     assert notes(tmp_path, "roles: {ps: {}}\non: {kubernetes: {queue: q, jobset: on}}\n") == set()
     assert notes(tmp_path, "checkpoint: /ckpt\n") == {"job-checkpoint-not-mounted"}
+    assert notes(tmp_path, "outputs: [model.keras]\n") == {"job-outputs-read-only"}
+    assert notes(tmp_path, 'outputs: ["{task_dir}/model.keras", gs://bucket/model]\n') == set()
 
 
 def test_every_task_has_a_pod_of_its_own(tmp_path):

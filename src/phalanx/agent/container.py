@@ -21,6 +21,7 @@ from phalanx.errors import PlaceError
 from phalanx.events import HostWithdrawn
 from phalanx.records.folder import RunFolder
 from phalanx.records.gist import gist
+from phalanx.spans import span
 
 _BY = "Kubernetes, which ends its pod (TERM)"
 
@@ -36,6 +37,9 @@ _LAST = 0.5
 
 #: Seconds for which a replaced host is believed to live, beyond its grace, before its replacement gives up.
 _BELIEVED = 60.0
+
+#: Seconds without a lead, at the beginning, of which there is a word.
+_SILENT = 20.0
 
 #: Bytes that Kubernetes takes as the last word of a container.
 _WORD = 4096
@@ -61,14 +65,18 @@ class Container:
         self._code: int | None = None
         #: Who hears what tasks say, besides their logs.
         self.echo: Echo | None = self._console.stream if about["echo"] else None
-        #: Seconds for which the agent waits that was here before.
-        self.replaces = _BELIEVED + self._grace
+        #: Seconds for which it waits until the agent is given up that was here before, and for a lead at all.
+        self.replaces, self.joins = _BELIEVED + self._grace, float(about["joins"])
+        #: Who may lead by now, before the lead itself has said so.
+        self.line = tuple(about["line"])
         #: Seconds that tasks may take to end which this agent has to end; a little is left for itself.
         self.last = max(self._kept - 2.0, 0.5 * self._kept)
 
     async def run(self, link: Link, tasks: Tasks) -> None:
         """The link's whole conversation; cut short where the pod has to end before it has joined."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._ended, link, tasks)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._ended, link, tasks)
+        loop.call_later(_SILENT, self._no_lead, link)
         self._conversation = asyncio.ensure_future(link.run())
         try:
             await self._conversation
@@ -77,6 +85,10 @@ class Container:
                 raise
         finally:
             self._code = link.code
+
+    def _no_lead(self, link: Link) -> None:
+        if not link.joined:
+            say(f"no lead answers yet ({', '.join(self.line)}); this agent waits {span(round(self.joins))} in all")
 
     def _ended(self, link: Link, tasks: Tasks) -> None:
         """TERM: where all can stop they do, and this host is let go before it is killed."""

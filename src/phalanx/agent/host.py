@@ -136,6 +136,8 @@ async def _run(
         beat=Briefly(lambda: last_beat(run_folder) if shared else None, None, name="beat"),
         understudy=understudy,
     )
+    if pod is not None:
+        succession.learn(pod.line)
     journal = Journal(run_folder.agents / f"{host.id}.words", tasks.disk)
     link = Link(
         client,
@@ -144,7 +146,7 @@ async def _run(
         patience=lease,
         succession=succession,
         journal=journal,
-        replaces=pod.replaces if pod is not None else 0.0,
+        **({"replaces": pod.replaces, "crowd": pod.joins} if pod is not None else {}),
     )
     tasks.attach(link)
     if config["attached"]:

@@ -25,7 +25,7 @@ from phalanx.sample import TaskSample
 RETRY = 0.2
 
 #: Seconds that an agent tries to join: thousands may come at once, and the lead's kernel lets them in one by one.
-_CROWD = 60.0
+CROWD = 60.0
 
 #: The parts of the lease for which an agent lets a poll stay open, which one try may take, and which one of those may
 #: take that look for another lead: an address that lets nothing through is not the only one.
@@ -59,12 +59,13 @@ class Link:
         succession: Succession | None = None,
         journal: Journal | None = None,
         replaces: float = 0.0,
+        crowd: float = CROWD,
     ) -> None:
         """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins; a
         lead may tell of more when it is joined. `wall` gives the events' time. `replaces`: for so many seconds it
-        waits until the agent that was here before it is given up.
+        waits until the agent that was here before it is given up; `crowd`: so long it tries to join at all.
         """
-        self._replaces = replaces
+        self._replaces, self._crowd = replaces, crowd
         #: What the lead has dismissed it with: the exit code of the run; None while it has not.
         self.code: int | None = None
         self._client, self._join, self._obey = client, join, obey
@@ -240,6 +241,8 @@ class Link:
         self._lease, self._patience = joined.lease, max(self._shortest, joined.lease)
         if self._succession is not None:
             self._succession.lasts(self._patience)
+            if joined.lead:
+                self._succession.leads_at(joined.lead)
         self._learn(joined.line)
 
     def _learn(self, line: tuple[str, ...]) -> None:
@@ -315,5 +318,5 @@ class Link:
         if self._succession is not None and self._succession.silent(silent, self._client.epoch):
             return True
         if not self._joined:
-            return silent <= _CROWD
+            return silent <= self._crowd
         return self._succession is None and silent <= self._patience

@@ -22,6 +22,7 @@ from phalanx.agent.podfacts import Pod, read_pod
 from phalanx.agent.seek import seek
 from phalanx.decide.quorum import lease_for, step_apart
 from phalanx.errors import PhalanxError, PlaceError
+from phalanx.names import join_host_port
 from phalanx.patient import last_word_to, patient_stderr
 from phalanx.plan.bind import bind
 from phalanx.plan.early import early
@@ -86,7 +87,7 @@ def _unpacked(work: Path) -> Path:
 
 
 def _config(pod: Pod, home: Path, *, cwd: str, word: Path, address: str) -> dict[str, Any]:
-    """As other engines send it down a pipe. Waits for a lead, where this pod is not to be the first one."""
+    """As other engines send it down a pipe. Looks who leads, where there may be somebody already."""
     outline, folder = pod.outline, str(pod.folder)
     pod.folder.joinpath("agents").mkdir(parents=True, exist_ok=True)
     lead = _lead(pod)
@@ -112,7 +113,7 @@ def _config(pod: Pod, home: Path, *, cwd: str, word: Path, address: str) -> dict
         "host": {
             "id": pod.host,
             "name": pod.name,
-            "address": pod.address,
+            "address": pod.ip,
             "folder": folder,
             "part": (0, 1),
             "role": pod.role,
@@ -131,7 +132,13 @@ def _config(pod: Pod, home: Path, *, cwd: str, word: Path, address: str) -> dict
         "imports": {kind: list(lines) for kind, lines in pod.imports.items()},
         "memory": {role.type: role.memory or 0 for role in outline.roles},
         "carry": carry,
-        "pod": {"grace": pod.grace, "word": str(word), "echo": pod.echo},
+        "pod": {
+            "grace": pod.grace,
+            "word": str(word),
+            "echo": pod.echo,
+            "line": [join_host_port(name, pod.port) for name in (pod.lead, *pod.line)],
+            "joins": outline.policies.health.start + _BEYOND,
+        },
     }
 
 
@@ -142,11 +149,10 @@ def _lead(pod: Pod) -> str | None:
     for a lease and the turns of all heirs.
     """
     if not pod.is_first:
-        patience = pod.outline.policies.health.start + _BEYOND
-        found = seek((pod.lead, *pod.line), pod.port, until=time.monotonic() + patience)
-        if found.lead is None:
-            raise PlaceError(f"no lead at {pod.lead}:{pod.port} within {patience:.0f} s; {found.says}")
-        return found.lead
+        expected = join_host_port(pod.lead, pod.port)
+        if not pod.replaces:  # with it all others come up, and its name too early asked for is long unknown
+            return expected
+        return seek((pod.lead, *pod.line), pod.port, until=time.monotonic()).lead or expected
     others = [name for name in pod.line if name != pod.address]
     if not pod.replaces or not others:
         return None

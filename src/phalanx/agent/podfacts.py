@@ -21,7 +21,7 @@ OURS = "PHALANX_POD_"
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Pod:
-    """This pod and its run. Names are as the cluster's resolver knows them; no address is kept."""
+    """This pod and its run. Names are as the cluster's resolver knows them, and asked anew each time."""
 
     run: str
     role: str
@@ -29,7 +29,9 @@ class Pod:
     #: Its number as a host, and the pod's own name, which no other pod ever has.
     host: int
     name: str
+    #: The name that a pod which replaces it will have as well, and the IP address that only this one has.
     address: str
+    ip: str
     outline: Outline
     key: str
     #: Where the lead is to be, at the beginning, and who may lead next.
@@ -49,8 +51,8 @@ class Pod:
 
     @property
     def reached(self) -> str:
-        """Where others find what listens on our port here."""
-        return join_host_port(self.address, self.port)
+        """Where others find what listens on our port here: in this very pod, not in one that has replaced it."""
+        return join_host_port(self.ip, self.port)
 
     @property
     def is_first(self) -> bool:
@@ -109,6 +111,7 @@ def read_pod(root: Path, environ: Mapping[str, str]) -> Pod:
             hint="its manifests are not as `phalanx render` writes them: render them anew, or leave these parts alone",
         )
     run = about["run"]
+    address = environ.get(f"{OURS}ADDRESS") or pod_name(run, role, int(index))
     own = {name: value for name, value in environ.items() if not name.startswith(OURS)}
     return Pod(
         run=run,
@@ -116,7 +119,8 @@ def read_pod(root: Path, environ: Mapping[str, str]) -> Pod:
         index=int(index),
         host=first + int(index),
         name=environ.get(f"{OURS}NAME") or f"{run}-{role}-{index}",
-        address=environ.get(f"{OURS}ADDRESS") or pod_name(run, role, int(index)),
+        address=address,
+        ip=environ.get(f"{OURS}IP") or address,
         outline=outline,
         key=key,
         lead=about["lead"],

@@ -99,6 +99,11 @@ class Succession:
             self._lead, self._tries, self._first_beat = self._asked, 0, None
         self._mute.clear()
 
+    def leads_at(self, address: str) -> None:
+        """The lead has said itself where it is: what it was asked by may be another's name before long."""
+        self._lead = address
+        self._ask(address)
+
     def resigned(self, heir: str, epoch: int) -> None:
         """The lead of `epoch` goes, and names the address of the next one. That one begins; the others ask there."""
         carrier = self._carrier

@@ -114,6 +114,11 @@ def notes(job: Job) -> Iterator[tuple[Loc, str, Severity, str, str]]:
         message = f"no volume is mounted at {job.checkpoint}: each pod would have its own, and the root is read-only"
         fix = f"mount one in on.kubernetes.pod, in the container `{CONTAINER}`"
         yield ("checkpoint",), "job-checkpoint-not-mounted", Severity.WARNING, message, fix
+    for number, name in enumerate(job.outputs if said.restricted else ()):
+        if not name.startswith(("/", "{")) and "://" not in name:
+            message = f"{name} is in the image's own folder, which is read-only in a pod"
+            fix = f"write {{task_dir}}/{name}, or restricted: off"
+            yield ("outputs", number), "job-outputs-read-only", Severity.WARNING, message, fix
 
 
 def kinds(job: Job) -> list[str]:

@@ -12,16 +12,17 @@ class Handover:
 
     def __init__(self, own: str) -> None:
         """`own`: the `host:port` by which agents know this lead; empty where it stays whatever comes."""
-        self._own = own
+        #: See above.
+        self.own = own
         self._heir = ""
 
     def due(self, roll: Roll, state: RunState) -> str | None:
         """Where the next lead would answer, once this one's host has been let go; None while that stays, empty where
         nobody could follow.
         """
-        if not self._own or state.phase.terminal:
+        if not self.own or state.phase.terminal:
             return None
-        host = next((host for host, box in roll.boxes.items() if box.join.lead == self._own), None)
+        host = next((host for host, box in roll.boxes.items() if box.join.lead == self.own), None)
         if host is None or not state.hosts[host].left:
             return None
         stay = [box.join.lead for other, box in sorted(roll.living(state).items()) if not state.hosts[other].leaving]

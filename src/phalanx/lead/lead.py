@@ -112,7 +112,14 @@ class Lead:
         box = self.roll.boxes.get(message.host.id)
         known = box if box is not None and box.join.instance == message.instance else self._know(message)
         line = self.roll.line(self.state)
-        return Joined(epoch=self.epoch, lease=self.roll.lease.seconds, taken=known.taken, now=self._clock(), line=line)
+        return Joined(
+            epoch=self.epoch,
+            lease=self.roll.lease.seconds,
+            taken=known.taken,
+            now=self._clock(),
+            line=line,
+            lead=self._handover.own,
+        )
 
     def _know(self, message: Join) -> Mailbox:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""

@@ -58,6 +58,8 @@ class Joined:
     now: float = 0.0
     #: Where agents that have joined so far would lead, lowest host first: whom to ask when this lead is silent.
     line: tuple[str, ...] = ()
+    #: `host:port` by which this lead is reached; empty: as it was.
+    lead: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incluster import in_cluster, made, of_kind, pods
+from incluster import JOBS, in_cluster, made, of_kind, pods
 from phalanx.engine.kubernetes.names import RUN, Names
 from phalanx.engine.kubernetes.objects import PIECE, in_host_order, pod_facts
 from phalanx.engine.kubernetes.text import document
@@ -32,67 +32,6 @@ WORDS = (
     ),
     *("affinity", "nodeSelector", "topologySpreadConstraints", "imagePullSecrets", "serviceAccountName", "hostname"),
 )
-
-JOBS = {
-    "mwms": "roles: {worker: {count: 2, cpus: 4, memory: 8Gi, gpus: 1}}\non: {kubernetes: {namespace: ml}}\n",
-    "ps": """roles:
-  chief: {cpus: 2}
-  worker: {count: 3}
-  ps: {count: 2, memory: 16Gi}
-  evaluator: {}
-checkpoint: gs://bucket/ctr
-on: {kubernetes: {namespace: ml, apart: [ps]}}
-""",
-    "elastic": "roles: {worker: {count: 4, min: 2, max: 8}}\non: {kubernetes: {namespace: ml}}\n",
-    "rbac-none": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none}}\n",
-    "pvc": """roles: {worker: {count: 2}}
-checkpoint: /data/ckpt
-secrets:
-  - {name: s3, env: AWS_SECRET_ACCESS_KEY, from: {secret: s3, key: secret}}
-  - {name: gcs, path: /secrets/gcs.json, from: {secret: gcs, key: key.json}}
-on:
-  kubernetes:
-    namespace: ml
-    rbac: none
-    runs: {pvc: runs}
-    pull_secrets: [registry]
-    pod:
-      spec:
-        volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
-        containers:
-          - {name: task, volumeMounts: [{name: data, mountPath: /data}]}
-          - {name: proxy, image: registry.example.com/proxy:1}
-        initContainers: [{name: fetch, image: registry.example.com/fetch:1}]
-""",
-    "placement": """roles: {worker: {count: 4}, ps: {count: 1}}
-placement: {together: zone, spread: host}
-on:
-  kubernetes:
-    namespace: ml
-    rbac: none
-    apart: [ps]
-    priority: high
-    shm: 2Gi
-    deadline: 12h
-    ttl: 1d
-    grace: 1m
-    labels: {team: ads}
-    annotations: {example.com/cost: "7"}
-    scrapers: [{namespace: monitoring, labels: {app: prometheus}}, {cidr: 10.0.0.0/24}]
-    pod: {spec: {nodeSelector: {pool: train}, tolerations: [{key: pool, operator: Exists}]}}
-    roles: {ps: {pod: {spec: {nodeSelector: {pool: memory}}}}}
-""",
-    "kueue": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, queue: team-a}}\n",
-    "kueue-group": "roles: {worker: {count: 3}, ps: {count: 2}}\non: {kubernetes: {rbac: none, queue: team-a}}\n",
-    "volcano": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, gang: {scheduler: volcano}, queue: q}}\n",
-    "coscheduling": """roles: {worker: {count: 4, min: 2}}
-on: {kubernetes: {rbac: none, gang: {scheduler: coscheduling}}}
-""",
-    "jobset": """roles: {worker: {count: 2}, ps: {}}
-on: {kubernetes: {namespace: ml, jobset: on, queue: team-a, ttl: 1h}}
-""",
-    "unrestricted": "roles: {worker: {count: 2}}\non: {kubernetes: {rbac: none, restricted: off}}\n",
-}
 
 
 def text_of(manifests) -> str:
@@ -135,11 +74,10 @@ def test_the_role_changes_this_runs_objects_by_name_and_makes_none(tmp_path):
     assert not of_kind(made(tmp_path, JOBS["rbac-none"]), "Role")
 
 
-def test_a_role_without_a_namespace_is_refused_with_both_ways_out(tmp_path):
-    with pytest.raises(InputError, match="has to name its namespace") as caught:
-        made(tmp_path, "")
-    assert "--namespace" in caught.value.hint
-    assert "rbac: none" in caught.value.hint
+def test_without_a_namespace_all_is_of_the_one_it_is_applied_in(tmp_path):
+    assert "namespace" not in json.dumps([one["metadata"] for one in made(tmp_path, "")])
+    [binding] = of_kind(made(tmp_path, ""), "RoleBinding")
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "digits-lead"}]
 
 
 def test_the_agent_comes_in_pieces_that_join_to_what_it_was(tmp_path):

@@ -56,7 +56,7 @@ def role(rules: Sequence[Rule]) -> dict[str, Any]:
 
 
 def binding(name: str, account: str, namespace: str | None) -> dict[str, Any]:
-    """The Role `name` for an account; without a namespace the one it is applied in."""
+    """The Role `name` for an account; without a namespace the API takes the one it is applied in."""
     subject = {"kind": "ServiceAccount", "name": account} | ({"namespace": namespace} if namespace else {})
     return {
         "apiVersion": f"{_RBAC}/v1",

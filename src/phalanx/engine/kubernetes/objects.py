@@ -67,11 +67,6 @@ def objects(
     """
     names = Names(run=run, jobset=cluster.jobset)
     check(names, outline)
-    if cluster.role and cluster.namespace is None:
-        raise InputError(
-            "the lead's Role has to name its namespace, and none is said",
-            hint="--namespace NAME, or on: {kubernetes: {namespace: NAME}}; with rbac: none there is no Role",
-        )
     if key is not None and cluster.ttl is None:
         cluster = dataclasses.replace(cluster, ttl=float(TTL))
     pieces = [agent[at : at + PIECE] for at in range(0, len(agent), PIECE)] or [b""]
