@@ -19,6 +19,9 @@ from phalanx.names import TaskId
 #: What each record's line begins with.
 RECORD = b"phalanx-record: "
 
+#: What a line begins with that says which start of a task begins: `phalanx-start: worker:1 g2.a1`.
+START = b"phalanx-start: "
+
 #: Seconds between two looks at the records.
 _LOOK = 0.1
 
@@ -47,9 +50,14 @@ class Console:
         """From now on."""
         self._thread.start()
 
-    def stream(self, task: TaskId) -> Callable[[bytes], None]:
-        """Takes what one stream of that task says, piece by piece, and b"" at its end."""
+    def stream(self, task: TaskId, start: str = "") -> Callable[[bytes], None]:
+        """Takes what one stream of that task says, piece by piece, and b"" at its end.
+
+        `start`: which start of the task begins here, `g1.a1`; a line of its own says so, for whoever sorts the log.
+        """
         head, rest = f"{task} | ".encode(), b""
+        if start:
+            self._say(START, [f"{task} {start}".encode()])
 
         def take(data: bytes) -> None:
             nonlocal rest

@@ -25,7 +25,7 @@ DRAIN, WRITE = 0.5, 10.0
 FURNISH = 5.0
 
 #: For each stream of a task: who is told all that comes.
-Echo = Callable[[TaskId], Callable[[bytes], None]]
+Echo = Callable[[TaskId, str], Callable[[bytes], None]]
 
 
 class Logs:
@@ -73,7 +73,7 @@ class Logs:
                 self.disk,
                 masker=Masker(self._secrets) if self._secrets else None,
                 on_trouble=lambda trouble: self._note(trouble.message, task),
-                echo=self._echo(task) if self._echo is not None else None,
+                echo=self._echo(task, stem if kind == "out" else "") if self._echo is not None else None,
             )
             for fd, kind in ((out, "out"), (err, "err"))
         ]

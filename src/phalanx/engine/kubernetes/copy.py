@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import bisect
 import calendar
+import contextlib
 import dataclasses
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -24,8 +26,9 @@ from phalanx.records.timeindex import record as index_record
 
 #: What a line of a record begins with.
 RECORD = "phalanx-record: "
-#: What a line begins with that says whose output follows, and of which start.
-OUTPUT = "phalanx-output: "
+#: What a line begins with that says which start of a task begins: `phalanx-start: worker:1 g2.a1`.
+START = "phalanx-start: "
+_START = re.compile(r"(?P<task>\S+) g(?P<generation>[1-9]\d*)\.a(?P<attempt>[1-9]\d*)\Z", re.ASCII)
 _BAR = " | "
 
 #: Seconds for which records after a gap wait for what is missing: another pod's log may have it.
@@ -175,8 +178,8 @@ class Outputs:
 
     def take(self, pod: str, host: int | None, line: LogLine) -> None:
         """One line that is no record."""
-        if line.text.startswith(OUTPUT):
-            self._announced(pod, line.text[len(OUTPUT) :])
+        if line.text.startswith(START):
+            self._announced(pod, line.text[len(START) :])
             return
         task = _task_of(line.text)
         if task is not None:
@@ -187,11 +190,11 @@ class Outputs:
             self._append(self._folder.agent_log(host), line.text, None)
 
     def _announced(self, pod: str, text: str) -> None:
-        try:
-            data = json.loads(text)
-            self._said[pod, TaskId.parse(data["task"])] = (int(data["generation"]), int(data["attempt"]))
-        except (ValueError, KeyError, TypeError):
-            return
+        start = _START.match(text)
+        if start is not None:
+            with contextlib.suppress(ValueError):
+                number = int(start["generation"]), int(start["attempt"])
+                self._said[pod, TaskId.parse(start["task"])] = number
 
     def _append(self, path: Path, text: str, nanoseconds: int | None) -> None:
         with self._lock:
