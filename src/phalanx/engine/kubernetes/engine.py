@@ -172,13 +172,13 @@ class KubernetesRun:
 
     def news(self) -> list[str]:
         """What is to be said of pods that wait, each once."""
+        if self._watched and self.mirror.records.last:
+            return []  # the lead says it, and the records have it
         found = []
         for name, seen in self.mirror.findings().items():
-            if seen.standing is Standing.GONE or (name, seen.cause, seen.says) in self._said:
+            if (name, seen.cause, seen.says) in self._said:
                 continue
             self._said.add((name, seen.cause, seen.says))
-            if self._watched and self.mirror.records.last and seen.standing is Standing.AILS:
-                continue  # the lead says it, and the records have it
             found.append(f"{name} {seen.says}" + (f"; {seen.advice}" if seen.advice else ""))
         return found
 
