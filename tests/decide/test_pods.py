@@ -337,6 +337,7 @@ TABLE = [
         "is taken away: rebalanced by the descheduler",
     ),
     ("deleted by hand", deleted(), "deleted", ASKED, AILS, "is being deleted"),
+    ("deleted, and ended", deleted(phase="Failed", state=ended(3)), "deleted", ASKED, GONE, "was deleted: by hand"),
     (
         "its node is silent",
         pod(conditions=[condition("Ready", "", status="False")]),

@@ -53,9 +53,9 @@ def see(pod: Mapping[str, Any], events: Sequence[Mapping[str, Any]] = ()) -> See
     return (
         _disrupted(pod, status)
         or _by_reason(pod, status)
+        or _deleted(pod, status)
         or _containers(pod, status)
         or (_pending(pod, status, events) if phase == "Pending" else None)
-        or _deleted(pod)
         or _node_silent(pod, status)
         or _unknown(status, phase)
     )
@@ -115,15 +115,17 @@ def _disrupted(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None
     return _found(cause, kind, _end_or_ails(status), f"{says}{_at(pod)}{detail}", advice)
 
 
-def _deleted(pod: Mapping[str, Any]) -> Seen | None:
+def _deleted(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None:
+    """How its container ended says nothing then, but where it was out of memory before."""
     if not (pod.get("metadata") or {}).get("deletionTimestamp"):
         return None
-    return _found(
-        "deleted",
-        Kind.PREEMPTION,
-        Standing.AILS,
-        "is being deleted: by hand, or since its Job was suspended, scaled down or deleted",
-    )
+    ended = _containers(pod, status)
+    if ended is not None and ended.cause == "oom":
+        return ended
+    standing = _end_or_ails(status)
+    was = "was" if standing is Standing.GONE else "is being"
+    says = f"{was} deleted: by hand, or since its Job was suspended, scaled down or deleted"
+    return _found("deleted", Kind.PREEMPTION, standing, says)
 
 
 # What the pod itself gives as the reason ---------------------------------------------------------------------------

@@ -126,18 +126,15 @@ def delete(place: Place, *, also: Sequence[Manifest] = (), grace: int | None = N
 
 def suspend(place: Place, *, by: str) -> None:
     """Take the pods away and keep the Jobs: each pod gets TERM and its grace. Raises ClusterError."""
-    change = {"metadata": {"annotations": {"phalanx/stop": by}}, "spec": {"suspend": True}}
-    for kind in ("JobSet", "Job"):
-        try:
-            found = place.client.list(kind, place.labels)
-        except ClusterError as wrong:
-            if kind == "JobSet" and wrong.status in (403, 404):
-                continue
-            raise
-        for one in found:
-            place.client.patch(kind, one["metadata"]["name"], change)
-        if kind == "JobSet" and found:
-            return
+    asked: dict[str, Any] = {"metadata": {"annotations": {"phalanx/stop": by}}}
+    change = {**asked, "spec": {"suspend": True}}
+    sets: list[dict[str, Any]] = []
+    with contextlib.suppress(ClusterError):  # a kind that this cluster, or this user, does not have
+        sets = place.client.list("JobSet", place.labels)
+    for job in place.client.list("Job", place.labels):
+        place.client.patch("Job", job["metadata"]["name"], asked if sets else change)
+    for one in sets:
+        place.client.patch("JobSet", one["metadata"]["name"], change)
 
 
 class KubernetesRun:
