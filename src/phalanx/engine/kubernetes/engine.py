@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from phalanx.decide.pods import Standing
+from phalanx.decide.seen import Standing
 from phalanx.engine.base import Submission
 from phalanx.engine.bundle import agent_zip
 from phalanx.engine.kubernetes.client import Client, ClusterError

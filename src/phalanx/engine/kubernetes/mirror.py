@@ -12,7 +12,8 @@ from typing import Any
 
 from phalanx.apiwatch import ApiRefusedError
 from phalanx.decide.podjobs import see_job
-from phalanx.decide.pods import CONTAINER, Seen, Standing, see
+from phalanx.decide.pods import see
+from phalanx.decide.seen import CONTAINER, Seen, Standing
 from phalanx.engine.kubernetes.client import ForbiddenError
 from phalanx.engine.kubernetes.copy import RECORD, Outputs, Positions, RecordFile, parsed
 from phalanx.engine.kubernetes.place import Place, host_name, host_number
