@@ -119,15 +119,13 @@ def test_digits_train_on_two_nodes_in_a_restricted_namespace(cluster, namespace,
     until(lambda: not left(cluster, namespace), "the TTL", seconds=60)
 
 
-def test_a_deleted_pod_is_named_and_replaced_and_the_run_goes_on(cluster, namespace, user, steps, record_property):
+def test_a_deleted_pod_is_named_and_replaced_and_the_run_goes_on(cluster, namespace, user, steps):
     user.job(["python3", steps, "100"], "{worker: {count: 2}}", more="strategy: mwms\n")
     running = user.start("run", "job.yaml", "--on", "kubernetes")
     user.awaits("task-started", 2)
     victim = next(one for one in pods(cluster, namespace) if one["metadata"]["name"].split("-")[-2] == "1")
-    began = time.monotonic()
     cluster.kubectl("delete", "pod", victim["metadata"]["name"], "-n", namespace, "--wait=false")
     user.awaits("task-started", 4)
-    record_property("seconds from deleted to training again", round(time.monotonic() - began, 1))
     out, err = running.communicate(timeout=200)
     assert running.returncode == 0, (out, err)
     assert "is being deleted" in out
@@ -156,7 +154,8 @@ def test_stop_ends_a_detached_run_found_elsewhere_and_leaves_nothing(cluster, na
     assert "running" in other("report", "last")
     assert "nothing of it is left" in other("stop", run)
     until(lambda: not left(cluster, namespace), "everything to go", seconds=60)
-    assert "stopped" in user("report", run)
+    assert "stopped" in other("report", run)
+    assert "stopped or deleted from elsewhere" in user("report", run)
 
 
 def test_a_run_without_room_says_the_schedulers_reason_and_releases_everything(cluster, namespace, user, steps):
@@ -185,8 +184,7 @@ def test_an_api_server_that_is_away_for_20_s_costs_the_run_nothing(cluster, name
     cluster.start_api()
     out, err = running.communicate(timeout=200)
     assert running.returncode == 0, (out, err)
-    events = [json.loads(line)["event"] for path in user.folder.glob("runs/*/events.jsonl") for line in path.open()]
-    assert events.count("generation-bound") == 1
+    assert [one["event"] for one in user.records()].count("generation-bound") == 1
     assert "step 299 of worker:1" in user("logs", "last", "worker:1")
 
 
