@@ -128,7 +128,7 @@ class Platform:
             self._found[host] = seen
         if gone or (seen is not None and seen.standing is Standing.GONE):
             self._gone(host, seen, pod)
-        elif seen is not None and seen.standing is Standing.AILS and not self._ends:
+        elif seen is not None and seen.standing is Standing.AILS and not self._ends and not self._scaled_away(host):
             self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}")
             if seen.cause == "deleted":
                 self._is_it_a_stop()
@@ -154,6 +154,11 @@ class Platform:
         elif seen is not None and state.lost and says not in state.lost:
             self._once(host, seen, f"host {self._facts.name(host)} was lost: its pod {told(seen)}")
 
+    def _scaled_away(self, host: int) -> bool:
+        """Whether the pod goes since we have asked its Job for fewer."""
+        role, _, index = self._facts.name(host).rpartition("-")
+        return role == "worker" and self._sized is not None and int(index) >= self._sized
+
     def because(self, lost: ev.HostLost) -> ev.HostLost:
         """The same with its cause, where the cluster has told one."""
         seen = self._found.get(lost.host)
@@ -169,7 +174,8 @@ class Platform:
             self._note(message, host=host if host in self._lead.state.hosts else None)
 
     def _note(self, message: str, host: int | None = None) -> None:
-        if not self._lead.state.phase.terminal:
+        state = self._lead.state
+        if not state.phase.terminal and all(one.message != message for one in state.notes):  # a lead before this one
             self._lead.people.note(message, host=host)
 
     @property

@@ -239,6 +239,7 @@ class KubernetesRun:
     def finish(self, patience: float) -> None:
         """The run has ended. One that was stopped leaves nothing behind; else its objects stay for their TTL."""
         end = read_end(self._folder)
+        self.mirror.report()
         until = self._clock() + patience
         while self._clock() < until and any(_going(pod.object) for pod in self.mirror.pods.values() if not pod.gone):
             time.sleep(0.1)

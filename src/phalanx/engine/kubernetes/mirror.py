@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,9 @@ from phalanx.engine.kubernetes.copy import RECORD, Outputs, Positions, RecordFil
 from phalanx.engine.kubernetes.place import Place, host_name, host_number
 from phalanx.errors import PlaceError
 from phalanx.records.folder import RunFolder
+from phalanx.records.reader import read_plan, read_state
+from phalanx.records.report import build_report
+from phalanx.records.writer import write_atomic
 
 #: Logs that are followed at once: those of the first hosts, among whom the lead is; others on demand.
 LOGS = 48
@@ -85,6 +89,7 @@ class Mirror:
                 self._read(name, follow=False)
         self.records.give_up_gaps()
         self._positions.save()
+        self.report()
 
     # Following -------------------------------------------------------------------------------------------------------
 
@@ -102,6 +107,15 @@ class Mirror:
             thread.join(max(until - time.monotonic(), 0.0))
         with contextlib.suppress(OSError):
             self._positions.save()
+        self.report()
+
+    def report(self) -> None:
+        """What a run that has ended means, beside its records, as everywhere; once."""
+        if not self.records.ended or self.folder.report.exists():
+            return
+        made = build_report(read_state(self.folder), read_plan(self.folder), self.folder)
+        with contextlib.suppress(PlaceError):
+            write_atomic(self.folder.report, json.dumps(made.to_json(), indent=1) + "\n")
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=work, name=name, daemon=True)
