@@ -78,8 +78,10 @@ class LocalPods:
 
     replaces = False
 
-    def __init__(self, folder: Path, outline: Outline, *, grace: float = 5.0, run: str = "pods") -> None:
-        self.folder, self.grace, self.run = folder, grace, run
+    def __init__(
+        self, folder: Path, outline: Outline, *, grace: float = 5.0, run: str = "pods", shared: bool = False
+    ) -> None:
+        self.folder, self.grace, self.run, self.shared = folder, grace, run, shared
         self.outline = one_task_a_host(outline)
         self.key = RunKey.new()
         self.port = 30100 + secrets.randbelow(1900)
@@ -141,8 +143,13 @@ class LocalPods:
         return self.folder / f"{role}-{index}.{len(self._pods[role, index]) - 1 if number < 0 else number}"
 
     def _mount(self, root: Path) -> None:
-        for name in ("run", "key", "work", "runs"):
+        for name in ("run", "key", "work"):
             (root / name).mkdir(parents=True)
+        if self.shared:
+            (self.folder / "volume").mkdir(exist_ok=True)
+            (root / "runs").symlink_to(self.folder / "volume")
+        else:
+            (root / "runs").mkdir()
         (root / "termination-log").touch()
         (root / "key" / "key").write_text(self.key.hex())
         (root / "run" / "outline.json").write_text(json.dumps(to_wire(self.outline)))
@@ -153,7 +160,7 @@ class LocalPods:
             "lead": self.address(*names[0]),
             "port": self.port,
             "line": [self.address(*name) for name in names[:5]],
-            "shared": False,
+            "shared": self.shared,
             "secrets": {},
             "grace": self.grace,
         }

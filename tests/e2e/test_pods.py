@@ -13,6 +13,8 @@ import pytest
 from launched import wait_for
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.policies import Policies, Restart
+from phalanx.records.folder import RunFolder
+from phalanx.records.reader import read_records
 from pods import Cluster, LocalPods, can_be_here, event, local_pods, records
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.skipif(can_be_here() != "", reason=can_be_here())]
@@ -158,3 +160,18 @@ def test_a_pod_that_is_told_to_end_before_there_is_a_lead_ends(three: LocalPods)
     three.end("worker", 1)
     assert three.code("worker", 1) == 3
     assert "before it has joined the run" in three.word("worker", 1)
+
+
+@pytest.fixture
+def on_a_volume(tmp_path: Path) -> Iterator[LocalPods]:
+    yield from local_pods(tmp_path, outline(worker=3), shared=True)
+
+
+def test_pods_that_share_a_volume_have_one_story_there_whoever_leads(on_a_volume: LocalPods):
+    loses_a_pod_and_then_its_lead(on_a_volume)
+    told = records(on_a_volume, "worker", 1)
+    assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
+    volume = RunFolder(on_a_volume.folder / "volume" / on_a_volume.run)
+    assert [record.to_json() for record in read_records(volume.events)] == told
+    assert not records(on_a_volume, "worker", 2)
+    assert volume.report.exists()
