@@ -143,3 +143,9 @@ def test_what_is_no_json_is_refused_even_where_it_is_yaml(text, said):
 
 def test_json_keys_written_twice_are_named():
     assert "`a` is written twice" in str(read_tree('{"a": 1, "a": 2}', "job.json").complaints[0])
+
+
+def test_a_folded_text_has_blanks_where_its_lines_were_joined_and_nothing_else():
+    tree = read_tree("a: >-\n  one\n  two\n", "job.yaml")
+    assert tree.value == {"a": "one two"}
+    assert tree.written["a",] == "one two"
