@@ -21,6 +21,8 @@ from phalanx.job.complaint import Complaint, JobFileError, Loc
 
 #: A job file is a page; anything beyond is another file, or a bomb of aliases.
 _MOST_VALUES = 20_000
+#: A list of all jobs of a cluster has some hundred values for each.
+_MOST_OF_MANIFESTS = 500_000
 _DEEPEST = 40
 
 _PREFIX = "tag:yaml.org,2002:"
@@ -121,13 +123,14 @@ class _Builder:
 
     def build(self, node: Node, loc: Loc) -> Any:
         self._values += 1
-        if self._values > _MOST_VALUES or len(loc) > _DEEPEST:
+        most = _MOST_OF_MANIFESTS if self._old else _MOST_VALUES
+        if self._values > most or len(loc) > _DEEPEST:
             what = (
                 "nested too deeply"
                 if len(loc) > _DEEPEST
-                else f"more than {_MOST_VALUES} values (aliases count each time)"
+                else f"more than {most} values (aliases count each time)"
             )
-            raise JobFileError([self._at(node, f"{what}: this is no job file")])
+            raise JobFileError([self._at(node, f"{what}: this is no {'manifest' if self._old else 'job file'}")])
         self.places.setdefault(loc, _start(node))
         if not isinstance(node, ScalarNode) and _tag(node) not in ("map", "seq"):
             self._complain(node, f"the tag {node.tag} is not allowed here; write a plain value")
