@@ -18,6 +18,7 @@ _OUR_CODES: dict[int, tuple[Kind, str]] = {
     2: (Kind.USER, "its input is wrong"),
     3: (Kind.INFRASTRUCTURE, "the place has failed"),
     4: (Kind.PREEMPTION, "stopped on request"),
+    5: (Kind.INFRASTRUCTURE, "the run has ended for want of a place"),
 }
 
 
