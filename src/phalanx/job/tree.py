@@ -125,11 +125,7 @@ class _Builder:
         self._values += 1
         most = _MOST_OF_MANIFESTS if self._old else _MOST_VALUES
         if self._values > most or len(loc) > _DEEPEST:
-            what = (
-                "nested too deeply"
-                if len(loc) > _DEEPEST
-                else f"more than {most} values (aliases count each time)"
-            )
+            what = "nested too deeply" if len(loc) > _DEEPEST else f"more than {most} values (aliases count each time)"
             raise JobFileError([self._at(node, f"{what}: this is no {'manifest' if self._old else 'job file'}")])
         self.places.setdefault(loc, _start(node))
         if not isinstance(node, ScalarNode) and _tag(node) not in ("map", "seq"):
