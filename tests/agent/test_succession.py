@@ -1,4 +1,4 @@
-"""When an agent takes the lead over: after a silence and its turn, at once where nobody listens, or where it is named."""
+"""When an agent takes the lead over: after a silence and its turn; at once where nobody listens, or it is named."""
 
 from __future__ import annotations
 

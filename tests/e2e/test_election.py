@@ -12,6 +12,7 @@ import pytest
 
 from launched import Place, wait_for
 from leading import PATIENT, ends_well, lead_of, whole
+from phalanx.decide.quorum import LEASE
 
 pytestmark = pytest.mark.real
 
