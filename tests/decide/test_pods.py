@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kubernetes_objects import condition, ended, event, job, pod, waiting
 from phalanx.decide.exits import Kind
 from phalanx.decide.podjobs import see_job
-from phalanx.decide.pods import Standing, see
+from phalanx.decide.pods import see
+from phalanx.decide.seen import Standing
 
 _NO_ROOM = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
 
@@ -337,6 +338,7 @@ TABLE = [
         "is taken away: rebalanced by the descheduler",
     ),
     ("deleted by hand", deleted(), "deleted", ASKED, AILS, "is being deleted"),
+    ("deleted, and ended", deleted(phase="Failed", state=ended(3)), "deleted", ASKED, GONE, "was deleted: by hand"),
     (
         "its node is silent",
         pod(conditions=[condition("Ready", "", status="False")]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import threading
 import time
@@ -284,3 +285,23 @@ def test_a_run_is_found_from_another_machine_by_its_label_and_followed(
     assert run in capsys.readouterr().out
     with pytest.raises(PhalanxError, match="no run is called 'other'"):
         app(brief=False)(["report", "other", "--on", "kubernetes"], exit_on_error=False)
+
+
+@pytest.mark.parametrize(("pods", "logs"), [(4, 4), (200, 48)])
+def test_following_costs_a_watch_of_each_kind_and_a_log_of_each_of_the_first_pods(cluster, launched, pods, logs):
+    run = launched.entry.run
+    for number in range(pods):
+        cluster.put(pod(f"worker-{number}", run=run))
+    deadline = time.monotonic() + 20
+    while cluster.asked.count(("get", "pods/log")) < logs and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    asked = collections.Counter(one for one in cluster.asked if one[0] != "patch")
+    assert asked == {
+        ("list", "pods"): 1,
+        ("watch", "pods"): 1,
+        ("list", "jobs"): 1,
+        ("watch", "jobs"): 1,
+        ("get", "configmaps"): 1,
+        ("get", "pods/log"): logs,
+    }

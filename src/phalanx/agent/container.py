@@ -19,6 +19,7 @@ from phalanx.agent.logs import Echo
 from phalanx.agent.tasks import Tasks
 from phalanx.errors import PlaceError
 from phalanx.events import HostWithdrawn
+from phalanx.plan.pods import final
 from phalanx.records.folder import RunFolder
 from phalanx.records.gist import gist
 from phalanx.spans import span
@@ -119,7 +120,9 @@ class Container:
         self._console.close(min(_TELLING, max(left, _LAST)))
         if self._code is not None:
             return self._code
-        return PlaceError.exit_code if going else self._report().get("exit_code", code) if self._carrier.done else code
+        if going:
+            return PlaceError.exit_code
+        return final(self._report().get("exit_code", code)) if self._carrier.done else code
 
     def _report(self) -> dict[str, Any]:
         try:

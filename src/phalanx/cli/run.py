@@ -80,8 +80,10 @@ def run(
     if detach:
         out.write(f"{name}\n")
         out.flush()
-        launched.started.let_go()
-        state = settled(launched)
+        try:
+            state = settled(launched)
+        finally:
+            launched.started.let_go()
         if state.phase.terminal:
             report = build_report(state, read_plan(launched.folder), launched.folder)
             sys.stderr.write(render(report, brief=True))

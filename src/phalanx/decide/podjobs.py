@@ -8,7 +8,7 @@ from typing import Any
 
 from phalanx.decide.exits import Kind
 from phalanx.decide.podfields import event_message, text, true_condition
-from phalanx.decide.pods import Seen, Standing
+from phalanx.decide.seen import Seen, Standing
 
 #: `Error creating: pods "ctr-worker-0-x7k" is forbidden: exceeded quota: …`.
 _CREATING = re.compile(r"\AError creating: (?:pods \"[^\"]*\" is forbidden: )?")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phalanx.decide.pods import Seen
+from phalanx.decide.seen import Seen
 from phalanx.states import RunState
 
 #: How the note begins that says why pods have not come up.

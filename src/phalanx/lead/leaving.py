@@ -8,6 +8,7 @@ from phalanx.decide.elastic import uses
 from phalanx.errors import PlaceError
 from phalanx.events import HostLeft
 from phalanx.lead.mailbox import Mailbox
+from phalanx.plan.pods import final
 from phalanx.protocol.messages import Order
 from phalanx.states import RunState
 
@@ -32,4 +33,4 @@ def let_go(state: RunState, living: Mapping[int, Mailbox], now: float) -> list[H
 
 def farewell(state: RunState) -> Order:
     """What all hosts are told once the run has ended."""
-    return Order(seq=0, epoch=0, kind="leave", code=state.end.exit_code if state.end else 0)
+    return Order(seq=0, epoch=0, kind="leave", code=final(state.end.exit_code) if state.end else 0)

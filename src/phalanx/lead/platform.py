@@ -23,7 +23,8 @@ from phalanx import events as ev
 from phalanx.apart import apart
 from phalanx.apiwatch import ApiRefusedError, changes
 from phalanx.decide.exits import Kind
-from phalanx.decide.pods import CONTAINER, Seen, Standing, see
+from phalanx.decide.pods import see
+from phalanx.decide.seen import CONTAINER, Seen, Standing
 from phalanx.decide.waiting import PODS_WAIT, told
 from phalanx.errors import PlaceError
 from phalanx.lead.inpod import InPod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from phalanx.errors import PlaceError
 from phalanx.names import training_order
 from phalanx.plan.bind import serves
 from phalanx.plan.host import Host
@@ -12,6 +13,11 @@ from phalanx.plan.outline import Outline, Role
 
 #: The port at which a lead answers in its pod, and at which the others would.
 PORT = 8476
+
+#: Exit codes of the agent after which another pod would change nothing: failed, wrong input, stopped, and a run that
+#: has ended for want of a place. Where only this pod is at fault its code is 3, and another one is to come.
+NO_PLACE = 5
+FINAL = (1, 2, 4, NO_PLACE)
 
 #: So many GPUs that none is wanting, in a plan that knows none of the machines.
 _PLENTY = 1 << 16
@@ -27,6 +33,11 @@ class PodSet:
     most: int
     #: How many there are at the beginning.
     count: int
+
+
+def final(code: int) -> int:
+    """What a pod exits with whose run has ended with this code."""
+    return NO_PLACE if code == PlaceError.exit_code else code
 
 
 def one_task_a_host(outline: Outline) -> Outline:

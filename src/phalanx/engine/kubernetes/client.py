@@ -24,6 +24,8 @@ from phalanx.errors import PlaceError
 MANAGER = "phalanx"
 #: Seconds for which a request is tried again while the API does not answer, and within which it must answer each time.
 PATIENCE, ANSWER = 60.0, 15.0
+#: Seconds for which a log that is followed may be silent before it is opened anew: a way that is gone is found out so.
+LOG = 600.0
 #: Seconds between two tries, doubled up to the longest.
 _FIRST, _LONGEST = 0.25, 5.0
 
@@ -120,7 +122,7 @@ class Client:
         query |= {"sinceTime": since} if since else {}
         query |= {"previous": "true"} if previous else {}
         query |= {"tailLines": str(tail)} if tail else {}
-        return self.lines(f"{self._path(KINDS['Pod'], pod)}/log", query, quiet=120.0 if follow else ANSWER)
+        return self.lines(f"{self._path(KINDS['Pod'], pod)}/log", query, quiet=LOG if follow else ANSWER)
 
     def delete(self, kind: str, name: str, *, grace: int | None = None) -> None:
         """Delete the object and, in the background, what it owns. One that is not there is no mistake."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from phalanx.decide.pods import Standing
+from phalanx.decide.seen import Standing
 from phalanx.engine.base import Submission
 from phalanx.engine.bundle import agent_zip
 from phalanx.engine.kubernetes.client import Client, ClusterError
@@ -126,18 +126,15 @@ def delete(place: Place, *, also: Sequence[Manifest] = (), grace: int | None = N
 
 def suspend(place: Place, *, by: str) -> None:
     """Take the pods away and keep the Jobs: each pod gets TERM and its grace. Raises ClusterError."""
-    change = {"metadata": {"annotations": {"phalanx/stop": by}}, "spec": {"suspend": True}}
-    for kind in ("JobSet", "Job"):
-        try:
-            found = place.client.list(kind, place.labels)
-        except ClusterError as wrong:
-            if kind == "JobSet" and wrong.status in (403, 404):
-                continue
-            raise
-        for one in found:
-            place.client.patch(kind, one["metadata"]["name"], change)
-        if kind == "JobSet" and found:
-            return
+    asked: dict[str, Any] = {"metadata": {"annotations": {"phalanx/stop": by}}}
+    change = {**asked, "spec": {"suspend": True}}
+    sets: list[dict[str, Any]] = []
+    with contextlib.suppress(ClusterError):  # a kind that this cluster, or this user, does not have
+        sets = place.client.list("JobSet", place.labels)
+    for job in place.client.list("Job", place.labels):
+        place.client.patch("Job", job["metadata"]["name"], asked if sets else change)
+    for one in sets:
+        place.client.patch("JobSet", one["metadata"]["name"], change)
 
 
 class KubernetesRun:
@@ -172,13 +169,13 @@ class KubernetesRun:
 
     def news(self) -> list[str]:
         """What is to be said of pods that wait, each once."""
+        if self._watched and self.mirror.records.last:
+            return []  # the lead says it, and the records have it
         found = []
         for name, seen in self.mirror.findings().items():
-            if seen.standing is Standing.GONE or (name, seen.cause, seen.says) in self._said:
+            if (name, seen.cause, seen.says) in self._said:
                 continue
             self._said.add((name, seen.cause, seen.says))
-            if self._watched and self.mirror.records.last and seen.standing is Standing.AILS:
-                continue  # the lead says it, and the records have it
             found.append(f"{name} {seen.says}" + (f"; {seen.advice}" if seen.advice else ""))
         return found
 

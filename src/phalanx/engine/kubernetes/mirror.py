@@ -12,7 +12,8 @@ from typing import Any
 
 from phalanx.apiwatch import ApiRefusedError
 from phalanx.decide.podjobs import see_job
-from phalanx.decide.pods import CONTAINER, Seen, Standing, see
+from phalanx.decide.pods import see
+from phalanx.decide.seen import CONTAINER, Seen, Standing
 from phalanx.engine.kubernetes.client import ForbiddenError
 from phalanx.engine.kubernetes.copy import RECORD, Outputs, Positions, RecordFile, parsed
 from phalanx.engine.kubernetes.place import Place, host_name, host_number
@@ -25,6 +26,8 @@ LOGS = 48
 SOON = 4.0
 #: Seconds between two looks at what cannot be watched, and between two questions for events.
 _LOOK, _EVENTS = 0.25, 10.0
+#: Seconds that threads have to end: those that wait for the cluster's word do not, and nobody waits for them.
+_PARTING = 0.3
 #: Seconds before a log that broke off is opened again, doubled up to the longest.
 _AGAIN, _LONGEST = 0.5, 8.0
 #: A pod whose container has not begun has no log yet.
@@ -94,8 +97,9 @@ class Mirror:
     def close(self) -> None:
         """Ends all threads, as soon as what they wait for comes; idempotent."""
         self._over.set()
+        until = time.monotonic() + _PARTING
         for thread in self._threads:
-            thread.join(0.5)
+            thread.join(max(until - time.monotonic(), 0.0))
         with contextlib.suppress(OSError):
             self._positions.save()
 

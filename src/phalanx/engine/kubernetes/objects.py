@@ -21,7 +21,7 @@ from phalanx.engine.kubernetes.pods import account_of, agent_pod, labels_of
 from phalanx.errors import InputError
 from phalanx.plan.cluster import CONTAINER, Cluster
 from phalanx.plan.outline import Outline, Role
-from phalanx.plan.pods import PORT, pod_sets
+from phalanx.plan.pods import FINAL, PORT, pod_sets
 from phalanx.plan.size import elastic_of
 from phalanx.plan.wire import to_wire
 
@@ -33,8 +33,6 @@ PIECE = 180_000
 #: Bytes of an outline, for the same reason.
 _OUTLINE = 200_000
 
-#: Exit codes of the agent after which another pod would change nothing: failed, wrong input, stopped.
-_FINAL = (1, 2, 4)
 #: Failed pods of one index before its Job fails. The lead's own budget ends a run earlier; this is for a lead that
 #: never comes up.
 _FEWEST_TRIES = 6
@@ -146,7 +144,7 @@ def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, A
             "rules": [
                 {
                     "action": "FailJob",
-                    "onExitCodes": {"containerName": CONTAINER, "operator": "In", "values": list(_FINAL)},
+                    "onExitCodes": {"containerName": CONTAINER, "operator": "In", "values": list(FINAL)},
                 },
                 {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
             ]
