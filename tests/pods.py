@@ -56,6 +56,9 @@ class Cluster(Protocol):
     def word(self, role: str, index: int) -> str:
         """Its termination message."""
 
+    def succeeded(self) -> bool:
+        """Whether every pod has ended, and the cluster takes the run for a success."""
+
 
 def records(cluster: Cluster, role: str, index: int) -> list[dict[str, Any]]:
     """The records that a pod has told as the lead's."""
@@ -189,6 +192,9 @@ class LocalPods:
 
     def code(self, role: str, index: int) -> int | None:
         return self._pods[role, index][-1].poll()
+
+    def succeeded(self) -> bool:
+        return all(self.code(*name) == 0 for name in self._pods)
 
     def word(self, role: str, index: int) -> str:
         return (self.root(role, index) / "termination-log").read_text()

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from beds.kubernetes.cluster import IMAGE, until
 from ruamel.yaml import YAML
 
-from beds.kubernetes.cluster import IMAGE, until
 from incluster import JOBS, made, static
 from phalanx.engine.kubernetes.names import RUN
 
