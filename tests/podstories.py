@@ -1,4 +1,4 @@
-"""What happens to the pods of a run, wherever they are: a run of three workers, of which the second leads in the end."""
+"""What happens to the pods of a run, wherever they are: of three workers the second leads in the end."""
 
 from __future__ import annotations
 
