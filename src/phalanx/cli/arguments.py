@@ -29,6 +29,7 @@ ARGUMENTS = {
     "advise": Arguments(shown="[COMMAND...]", completes="script"),
     "bench": Arguments(shown="COMMAND...", completes="script"),
     "init": Arguments(shown="SCRIPT [ARGS...]", completes="files"),
+    "import": Arguments(shown="FILE [-- ENTRYPOINT...]", completes="files"),
     "schema": Arguments(shown="", completes="nothing"),
     "ps": _RUN,
     "logs": Arguments(shown="[RUN] [TASK...]", completes="runs"),

@@ -16,7 +16,7 @@ _OURS = {
     "subdomain": "pods are named below the run's Service",
 }
 _OURS_IN_TASK = {
-    "image": "say it as the job's `image`",
+    "image": "say it as the job's `image`, or in the `pod` of one role",
     "command": "say it as the job's `command`",
     "args": "say it as the job's `command`",
 }
@@ -30,7 +30,8 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
             yield (*loc, "spec", key), f"{key} is phalanx's own: {_OURS[key]}"
         for at, container in containers(template):
             if container.get("name") == CONTAINER and at[0] == "containers":
-                for key in _OURS_IN_TASK.keys() & container.keys():
+                of_role = {"image"} if "roles" in loc else set()  # one role's may be another, say without CUDA
+                for key in (_OURS_IN_TASK.keys() & container.keys()) - of_role:
                     why = f"{key} of the container `{CONTAINER}` is phalanx's own: {_OURS_IN_TASK[key]}"
                     yield (*loc, "spec", *at, key), why
         yield from _labels((*loc, "metadata", "labels"), template.get("metadata", {}).get("labels"))

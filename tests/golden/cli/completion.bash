@@ -17,6 +17,7 @@ _phalanx_options() {
         advise) echo '--workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
         bench) echo '--workers --ps --steps --seconds --patience --python --json --help' ;;
         init) echo '--output -o --help' ;;
+        import) echo '--output -o --name --force --json --help' ;;
         schema) echo '--help' ;;
         ps) echo '--all -a --running --json --on --context --namespace --help' ;;
         logs) echo '--follow -f --merged --since --err --out --generation --json --raw --on --context --namespace --help' ;;
@@ -47,6 +48,7 @@ _phalanx_valued() {
         advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
         bench) [[ ' --workers --ps --steps --seconds --patience --python ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
+        import) [[ ' --output -o --name ' == *" $2 "* ]] ;;
         ps) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation --on --context --namespace ' == *" $2 "* ]] ;;
         report) [[ ' --on --context --namespace ' == *" $2 "* ]] ;;
@@ -79,7 +81,7 @@ _phalanx() {
     done
     COMPREPLY=()
     [[ -n $option && $cur == = ]] && cur=
-    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight advise bench init schema ps logs events report attach stacks diagnose stop scale join render kubernetes check explain fix agree generate completion'
+    if [[ -z $verb ]]; then known='--help --version run chaos plan preflight advise bench init import schema ps logs events report attach stacks diagnose stop scale join render kubernetes check explain fix agree generate completion'
     elif [[ -n $option ]]; then
         case "$verb $option" in
             "run --strategy") known='mwms ps estimator none auto' ;;
@@ -102,7 +104,7 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --python" | "bench --python" | "init --output" | "init -o" | "render --python" | "render --checkpoint" | "render --output" | "render -o" | "check --python" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --python" | "bench --python" | "init --output" | "init -o" | "import --output" | "import -o" | "render --python" | "render --checkpoint" | "render --output" | "render -o" | "check --python" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")

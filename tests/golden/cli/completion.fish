@@ -185,6 +185,12 @@ complete -c phalanx -n '__fish_seen_subcommand_from bench' -l help -d 'Say what 
 complete -c phalanx -n __fish_use_subcommand -f -a init -d 'Write a commented job.yaml for a script.'
 complete -c phalanx -n '__fish_seen_subcommand_from init' -l output -s o -r -F -d 'The file to write; `-` prints it'
 complete -c phalanx -n '__fish_seen_subcommand_from init' -l help -d 'Say what it does and takes'
+complete -c phalanx -n __fish_use_subcommand -f -a import -d 'Write the job.yaml of a TFJob, a Volcano Job, or pods with a hand-written TF_CONFIG.'
+complete -c phalanx -n '__fish_seen_subcommand_from import' -l output -s o -r -F -d 'The file to write (job.yaml), or a folder for one file each; `-` prints it, and the list to standard error'
+complete -c phalanx -n '__fish_seen_subcommand_from import' -l name -x -d 'The one job to import, of several in the file'
+complete -c phalanx -n '__fish_seen_subcommand_from import' -l force -d 'Overwrite what is there'
+complete -c phalanx -n '__fish_seen_subcommand_from import' -l json -d 'The list as JSON'
+complete -c phalanx -n '__fish_seen_subcommand_from import' -l help -d 'Say what it does and takes'
 complete -c phalanx -n __fish_use_subcommand -f -a schema -d 'Print the JSON Schema of job.yaml, for editors.'
 complete -c phalanx -n '__fish_seen_subcommand_from schema' -f
 complete -c phalanx -n '__fish_seen_subcommand_from schema' -l help -d 'Say what it does and takes'

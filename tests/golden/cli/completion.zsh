@@ -15,6 +15,7 @@ _phalanx() {
         'advise:Say which strategy fits a training, what it needs and how fast it goes.'
         'bench:Run a script for some steps at several sizes, beside what was reckoned.'
         'init:Write a commented job.yaml for a script.'
+        'import:Write the job.yaml of a TFJob, a Volcano Job, or pods with a hand-written TF_CONFIG.'
         'schema:Print the JSON Schema of job.yaml, for editors.'
         'ps:List runs and their tasks.'
         'logs:Print what tasks have written.'
@@ -244,6 +245,14 @@ _phalanx() {
         init) _arguments -s : \
             '--output=[The file to write; `-` prints it]:file:_files' \
             '-o[The file to write; `-` prints it]:file:_files' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        import) _arguments -s : \
+            '--output=[The file to write (job.yaml), or a folder for one file each; `-` prints it, and the list to standard error]:file:_files' \
+            '-o[The file to write (job.yaml), or a folder for one file each; `-` prints it, and the list to standard error]:file:_files' \
+            '--name=[The one job to import, of several in the file]:value: ' \
+            '--force[Overwrite what is there]' \
+            '--json[The list as JSON]' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         schema) _arguments -s : \

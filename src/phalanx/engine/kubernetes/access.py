@@ -27,7 +27,7 @@ def client_rules(*, role: bool = True, jobset: bool = False, gang: str | None = 
     """What a person's client asks. Whoever gives a Role must hold what is in it: it contains `lead_rules`."""
     make = ["create", "delete", "get", "list", "patch"]
     rules = [
-        _rule("", ["pods"], ["get", "list", "watch"]),
+        _rule("", ["pods"], ["delete", "get", "list", "watch"]),
         _rule("", ["pods/log"], ["get"]),
         _rule("", ["pods/proxy"], ["create", "get"]),
         _rule("", ["events"], ["get", "list", "watch"]),
