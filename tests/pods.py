@@ -56,6 +56,9 @@ class Cluster(Protocol):
     def word(self, role: str, index: int) -> str:
         """Its termination message."""
 
+    def succeeded(self) -> bool:
+        """Whether every pod has ended, and the cluster takes the run for a success."""
+
 
 def records(cluster: Cluster, role: str, index: int) -> list[dict[str, Any]]:
     """The records that a pod has told as the lead's."""
@@ -78,8 +81,10 @@ class LocalPods:
 
     replaces = False
 
-    def __init__(self, folder: Path, outline: Outline, *, grace: float = 5.0, run: str = "pods") -> None:
-        self.folder, self.grace, self.run = folder, grace, run
+    def __init__(
+        self, folder: Path, outline: Outline, *, grace: float = 5.0, run: str = "pods", shared: bool = False
+    ) -> None:
+        self.folder, self.grace, self.run, self.shared = folder, grace, run, shared
         self.outline = one_task_a_host(outline)
         self.key = RunKey.new()
         self.port = 30100 + secrets.randbelow(1900)
@@ -141,8 +146,13 @@ class LocalPods:
         return self.folder / f"{role}-{index}.{len(self._pods[role, index]) - 1 if number < 0 else number}"
 
     def _mount(self, root: Path) -> None:
-        for name in ("run", "key", "work", "runs"):
+        for name in ("run", "key", "work"):
             (root / name).mkdir(parents=True)
+        if self.shared:
+            (self.folder / "volume").mkdir(exist_ok=True)
+            (root / "runs").symlink_to(self.folder / "volume")
+        else:
+            (root / "runs").mkdir()
         (root / "termination-log").touch()
         (root / "key" / "key").write_text(self.key.hex())
         (root / "run" / "outline.json").write_text(json.dumps(to_wire(self.outline)))
@@ -153,7 +163,7 @@ class LocalPods:
             "lead": self.address(*names[0]),
             "port": self.port,
             "line": [self.address(*name) for name in names[:5]],
-            "shared": False,
+            "shared": self.shared,
             "secrets": {},
             "grace": self.grace,
         }
@@ -182,6 +192,9 @@ class LocalPods:
 
     def code(self, role: str, index: int) -> int | None:
         return self._pods[role, index][-1].poll()
+
+    def succeeded(self) -> bool:
+        return all(self.code(*name) == 0 for name in self._pods)
 
     def word(self, role: str, index: int) -> str:
         return (self.root(role, index) / "termination-log").read_text()

@@ -13,19 +13,12 @@ import pytest
 from launched import wait_for
 from phalanx.plan.outline import Outline, Role, Strategy
 from phalanx.plan.policies import Policies, Restart
+from phalanx.records.folder import RunFolder
+from phalanx.records.reader import read_records
 from pods import Cluster, LocalPods, can_be_here, event, local_pods, records
+from podstories import TRAIN, is_drained_of_a_pod_and_then_of_its_lead, loses_a_pod_and_then_its_lead
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.skipif(can_be_here() != "", reason=can_be_here())]
-
-#: Trains until the generation that is to be the last one.
-TRAIN = """
-import os, time
-generation = int(os.environ["PHALANX_GENERATION"])
-print("up", generation, os.environ["PHALANX_TASK"], flush=True)
-while generation < 3:
-    time.sleep(0.1)
-time.sleep(0.5)
-"""
 
 
 def outline(**roles: int) -> Outline:
@@ -51,23 +44,6 @@ def three(tmp_path: Path) -> Iterator[LocalPods]:
     yield from local_pods(tmp_path, outline(worker=3))
 
 
-def lost(cluster: Cluster, index: int) -> None:
-    cluster.kill("worker", index)
-    if not cluster.replaces:
-        cluster.replace("worker", index)
-
-
-def loses_a_pod_and_then_its_lead(cluster: Cluster) -> None:
-    cluster.start()
-    event(cluster, "worker", 0, "task-started", 3, generation=1)
-    lost(cluster, 1)
-    event(cluster, "worker", 0, "task-started", 3, generation=2)
-    lost(cluster, 0)
-    event(cluster, "worker", 1, "task-started", 3, generation=3)
-    event(cluster, "worker", 1, "run-ended", outcome="succeeded")
-    wait_for(lambda: [cluster.code("worker", index) for index in range(3)] == [0, 0, 0], "three exit codes of 0")
-
-
 def test_a_run_in_pods_survives_the_loss_of_a_pod_and_of_the_pod_of_its_lead(three: LocalPods):
     loses_a_pod_and_then_its_lead(three)
     told = records(three, "worker", 1)
@@ -79,23 +55,6 @@ def test_a_run_in_pods_survives_the_loss_of_a_pod_and_of_the_pod_of_its_lead(thr
     assert "replaces the lead's" in three.log("worker", 0)
     assert three.word("worker", 1).startswith("pods succeeded after ")
     assert not records(three, "worker", 2)
-
-
-def ends(cluster: Cluster, index: int) -> None:
-    cluster.end("worker", index)
-    if not cluster.replaces:
-        cluster.replace("worker", index)
-
-
-def is_drained_of_a_pod_and_then_of_its_lead(cluster: Cluster) -> None:
-    cluster.start()
-    event(cluster, "worker", 0, "task-started", 3, generation=1)
-    ends(cluster, 1)
-    event(cluster, "worker", 0, "task-started", 3, generation=2)
-    ends(cluster, 0)
-    event(cluster, "worker", 1, "task-started", 3, generation=3)
-    event(cluster, "worker", 1, "run-ended", outcome="succeeded")
-    wait_for(lambda: [cluster.code("worker", index) for index in range(3)] == [0, 0, 0], "three exit codes of 0")
 
 
 def test_pods_that_are_told_to_end_stop_the_group_where_it_can_and_hand_the_lead_over(three: LocalPods):
@@ -158,3 +117,18 @@ def test_a_pod_that_is_told_to_end_before_there_is_a_lead_ends(three: LocalPods)
     three.end("worker", 1)
     assert three.code("worker", 1) == 3
     assert "before it has joined the run" in three.word("worker", 1)
+
+
+@pytest.fixture
+def on_a_volume(tmp_path: Path) -> Iterator[LocalPods]:
+    yield from local_pods(tmp_path, outline(worker=3), shared=True)
+
+
+def test_pods_that_share_a_volume_have_one_story_there_whoever_leads(on_a_volume: LocalPods):
+    loses_a_pod_and_then_its_lead(on_a_volume)
+    told = records(on_a_volume, "worker", 1)
+    assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
+    volume = RunFolder(on_a_volume.folder / "volume" / on_a_volume.run)
+    assert [record.to_json() for record in read_records(volume.events)] == told
+    assert not records(on_a_volume, "worker", 2)
+    assert volume.report.exists()

@@ -18,7 +18,7 @@ from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
 from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError, ResignedError, TakenError
-from phalanx.protocol.transport import LeadSilentError
+from phalanx.protocol.transport import LeadSilentError, NobodyThereError
 from phalanx.sample import TaskSample
 
 #: Seconds between two tries while the lead does not answer.
@@ -290,10 +290,7 @@ class Link:
             self._looker = self._looker or me
             if self._looker is me:
                 self._excuse(begun, bound)
-                silent = self._clock() - self._answered
-                if not self._may_come(silent):
-                    why = str(wrong) or "the lead does not answer"
-                    raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
+                self._look(wrong)
             slept = self._clock()
             await asyncio.sleep(RETRY)
             if self._looker is me:
@@ -303,6 +300,15 @@ class Link:
         if self._succession is not None:
             self._succession.answered()
         return True, answer
+
+    def _look(self, wrong: Exception) -> None:
+        """Raises LeadGoneError where there is no lead to wait for, now that a try has failed as `wrong` says."""
+        if self._succession is not None and isinstance(wrong, NobodyThereError):
+            self._succession.refused()
+        silent = self._clock() - self._answered
+        if not self._may_come(silent):
+            why = str(wrong) or "the lead does not answer"
+            raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
 
     def _excuse(self, begun: float, bound: float) -> None:
         """What took longer than it can has slept: that was not the lead's silence."""

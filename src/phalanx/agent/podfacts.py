@@ -11,7 +11,7 @@ from typing import Any
 from phalanx.errors import InputError
 from phalanx.names import join_host_port
 from phalanx.plan.outline import Outline
-from phalanx.plan.pods import PORT, one_task_a_host
+from phalanx.plan.pods import ANEW, PORT, one_task_a_host
 from phalanx.plan.wire import WireError, from_wire
 from phalanx.protocol.signing import RunKey
 
@@ -67,7 +67,7 @@ class Pod:
     @property
     def epoch(self) -> int:
         """Of the lead that this pod would start: above all that agents of an earlier one can have met."""
-        return 1 + 10_000 * self.replaces
+        return 1 + ANEW * self.replaces
 
     def named(self, role: str, index: int) -> str:
         """The name of a pod of this run."""

@@ -126,6 +126,8 @@ class Lead:
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
+        if host.role and not same and host.id in self.roll.awaited:  # no pod is replaced as long as it lives
+            self.people.lose(host.id, "its pod was gone before this lead began, and has been replaced")
         admit(self.state, message, same=same)
         if not same:
             self.say(joined_event(message, now))

@@ -8,7 +8,7 @@ from phalanx.decide.elastic import uses
 from phalanx.errors import PlaceError
 from phalanx.events import HostLeft
 from phalanx.lead.mailbox import Mailbox
-from phalanx.plan.pods import final
+from phalanx.plan.pods import ANEW, final
 from phalanx.protocol.messages import Order
 from phalanx.states import RunState
 
@@ -32,5 +32,9 @@ def let_go(state: RunState, living: Mapping[int, Mailbox], now: float) -> list[H
 
 
 def farewell(state: RunState) -> Order:
-    """What all hosts are told once the run has ended."""
-    return Order(seq=0, epoch=0, kind="leave", code=final(state.end.exit_code) if state.end else 0)
+    """What all hosts are told once the run has ended. A run that was begun anew, and came to nothing because nobody
+    came, may live elsewhere: this is no end of it.
+    """
+    code = state.end.exit_code if state.end else 0
+    anew = state.epoch > ANEW and not state.generation
+    return Order(seq=0, epoch=0, kind="leave", code=code if anew else final(code))

@@ -22,6 +22,9 @@ FINAL = (1, 2, 4, NO_PLACE)
 #: So many GPUs that none is wanting, in a plan that knows none of the machines.
 _PLENTY = 1 << 16
 
+#: Above this are the epochs of leads that begin a run anew in a pod which replaces another, a multiple for each.
+ANEW = 10_000
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class PodSet:
