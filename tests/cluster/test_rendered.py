@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from beds.kubernetes.cluster import IMAGE, until
+from beds.kubernetes.pods import WAITS
 from ruamel.yaml import YAML
 
 from incluster import JOBS, made, static
@@ -219,3 +220,51 @@ def test_an_image_without_a_fitting_python_fails_at_once_and_says_the_way_out(cl
     ]
     assert "no Python of at least 3.11" in message
     assert "phalanx render --static" in message
+
+
+MANY = f"""name: digits
+image: {IMAGE}
+command: [python3, -c, "import os; print('secret', os.environ['WORD'], open('/secrets/word').read())"]
+strategy: none
+roles:
+  worker: {{count: 2}}
+  helper: {{count: 1, command: [sleep, "1000"]}}
+preflight: {{run: off}}
+secrets:
+  - {{name: word, env: WORD, from: {{secret: words, key: word}}}}
+  - {{name: file, path: /secrets/word, from: {{secret: words, key: file}}}}
+on:
+  kubernetes:
+    pull: Never
+    pod:
+      metadata: {{labels: {{team: ads}}}}
+      spec:
+        containers: [{{name: beside, image: {IMAGE}, command: [python3, -c, {json.dumps(WAITS)}]}}]
+"""
+
+
+def test_success_ends_every_role_and_what_stands_beside_the_task_and_no_log_has_a_secret(cluster, namespace, tmp_path):
+    literals = ["--from-literal=word=hush-1234", "--from-literal=file=still-5678"]
+    cluster.kubectl("create", "secret", "generic", "words", "-n", namespace, *literals)
+    cluster.kubectl("apply", "-n", namespace, "-f", str(rendered(tmp_path, MANY)))
+    ended = {name: finished(cluster, namespace, name) for name in ("digits-worker", "digits-helper")}
+    pods = cluster.objects("pods", namespace=namespace, labels="team=ads")
+    logs = "".join(cluster.logs(pod["metadata"]["name"], "-c", "task", namespace=namespace) for pod in pods)
+    assert ended == {"digits-worker": "Complete", "digits-helper": "Complete"}, logs
+    assert logs.count("| secret *** ***") == 2, logs
+    assert "hush-1234" not in logs
+    assert "still-5678" not in logs
+
+
+def test_a_secret_that_is_missing_is_named_by_the_kubelet(cluster, namespace, tmp_path):
+    cluster.kubectl("apply", "-n", namespace, "-f", str(rendered(tmp_path, MANY)))
+
+    def told() -> list[str]:
+        pods = cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+        states = [one["state"] for pod in pods for one in pod["status"].get("containerStatuses", [])]
+        events = cluster.objects("events", namespace=namespace)
+        return [state["waiting"].get("message", "") for state in states if "waiting" in state] + [
+            event["message"] for event in events if event["reason"] in ("FailedMount", "Failed")
+        ]
+
+    assert until(lambda: [one for one in told() if 'secret "words" not found' in one], "the kubelet's word")

@@ -227,16 +227,27 @@ async def test_a_watch_that_is_refused_is_one_note(cluster, api):
         assert "cannot be watched from inside: pods is forbidden" in watched.lead.notes[0]
 
 
-async def test_the_report_is_published_and_a_run_without_a_place_gives_its_pods_back(cluster, api):
+@pytest.mark.parametrize("code", [1, 2, 3, 4])
+async def test_the_report_is_published_and_a_run_that_has_not_ended_well_ends_its_jobs(cluster, api, code):
     for role in ("worker", "ps"):
         cluster.put(job(role), plural="jobs")
     cluster.put({"kind": "ConfigMap", "metadata": {"name": f"{RUN}-report"}}, plural="configmaps")
     async with Watched(api) as watched:
-        end = RunEnded(time=1.0, outcome="failed", exit_code=3, cause="no room")
+        end = RunEnded(time=1.0, outcome="failed", exit_code=code, cause="no room")
         await watched.platform.close(RunState(end=end), {"report.txt": "failed: no room", "big": "x" * 1_000_000})
     assert cluster.get(f"{RUN}-report", plural="configmaps")["data"] == {"report.txt": "failed: no room"}
-    for role in ("worker", "ps"):
-        assert cluster.get(f"{RUN}-{role}", plural="jobs")["spec"]["activeDeadlineSeconds"] == 1
+    assert cluster.get(f"{RUN}-ps", plural="jobs")["spec"]["activeDeadlineSeconds"] == 1
+    own = cluster.get(f"{RUN}-worker", plural="jobs")["spec"]
+    assert own["backoffLimit"] == 0
+    assert "activeDeadlineSeconds" not in own, "its pod would be deleted, and its log with it"
+
+
+async def test_a_run_that_has_ended_well_leaves_its_jobs_alone(cluster, api):
+    cluster.put(job("worker"), plural="jobs")
+    async with Watched(api) as watched:
+        end = RunEnded(time=1.0, outcome="succeeded", exit_code=0, cause="worker:0 exited with code 0")
+        await watched.platform.close(RunState(end=end), {})
+    assert not {"activeDeadlineSeconds", "backoffLimit"} & cluster.get(f"{RUN}-worker", plural="jobs")["spec"].keys()
 
 
 async def test_a_lead_without_a_token_says_so_once_and_asks_nothing(cluster, tmp_path):

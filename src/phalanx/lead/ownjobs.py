@@ -80,10 +80,15 @@ class Jobs:
         self._merge(f"/api/v1/namespaces/{self._api.namespace}/configmaps/{self._facts.run}-report", {"data": data})
 
     def release(self) -> None:
-        """Jobs whose deadline is over end at once, with all their pods, and make no new ones; ours comes last."""
+        """The run has ended, and not well: no Job makes a new pod, and pods that have not begun go.
+
+        The others' deadlines are over at once. Our own ends with this pod, which then stays, with its log.
+        """
         jobs = [self._facts.job(role) for role, _ in self._facts.roles]
-        for job in (*(one for one in jobs if one != self._facts.lead_job), self._facts.lead_job):
-            self._merge(self._job(job), {"spec": {"activeDeadlineSeconds": 1}})
+        for job in jobs:
+            if job != self._facts.lead_job:
+                self._merge(self._job(job), {"spec": {"activeDeadlineSeconds": 1}})
+        self._merge(self._job(self._facts.lead_job), {"spec": {"backoffLimit": 0}})
 
     def _job(self, name: str) -> str:
         return f"/apis/batch/v1/namespaces/{self._api.namespace}/jobs/{name}"

@@ -41,8 +41,6 @@ _RUN = "phalanx/run"
 _LOOK, _EVENTS = 0.5, 15.0
 #: Seconds after a pod's creation, or after the lead's start, before one that waits is spoken of.
 _SOON = 5.0
-#: Exit code of a run for which there was no place: nothing of it is to be tried again.
-_NO_PLACE = 3
 
 
 class Platform:
@@ -277,7 +275,7 @@ class Platform:
     # The end -------------------------------------------------------------------------------------------------------
 
     async def close(self, state: RunState, report: Mapping[str, str], *, patience: float = 5.0) -> None:
-        """The run has ended: its report goes where it outlives the pods. A run without a place gives back what it has.
+        """The run has ended: its report goes where it outlives the pods, and unless all is well its Jobs end too.
 
         `report`: the data of the ConfigMap, the most telling entry first; what is too large is left out.
         """
@@ -287,7 +285,7 @@ class Platform:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(patience):
                 await apart(lambda: self._jobs.publish(report), name="report")
-        if state.end is not None and state.end.exit_code == _NO_PLACE:
+        if state.end is not None and state.end.exit_code:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(patience):
                     await apart(self._jobs.release, name="release")

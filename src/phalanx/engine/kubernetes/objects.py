@@ -35,7 +35,7 @@ _OUTLINE = 200_000
 
 #: Failed pods of one index before its Job fails. The lead's own budget ends a run earlier; this is for a lead that
 #: never comes up.
-_FEWEST_TRIES = 6
+_FEWEST_TRIES = 20
 #: Seconds that objects of a run that a client has started stay after its end.
 TTL = 86_400
 #: Hosts that may lead next.
@@ -139,16 +139,7 @@ def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, A
         "parallelism": role.count,
         "completionMode": "Indexed",
         "backoffLimitPerIndex": max(_FEWEST_TRIES, 2 * outline.policies.restart.max),
-        "podReplacementPolicy": "Failed",
-        "podFailurePolicy": {
-            "rules": [
-                {
-                    "action": "FailJob",
-                    "onExitCodes": {"containerName": CONTAINER, "operator": "In", "values": list(FINAL)},
-                },
-                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            ]
-        },
+        **_replacement(cluster),
     }
     if elastic is None or elastic.fewest == elastic.most:
         # One host that cannot be had is the end; an elastic group goes on without it.
@@ -161,6 +152,23 @@ def job_spec(outline: Outline, cluster: Cluster, role: Role, pod: Mapping[str, A
     if cluster.ttl is not None:
         spec["ttlSecondsAfterFinished"] = int(cluster.ttl)
     return spec | {"template": dict(pod)}
+
+
+def _replacement(cluster: Cluster) -> dict[str, Any]:
+    """Which pods are replaced, and when.
+
+    The API takes a policy on exit codes only for Jobs that wait until the pod before is surely gone, and that of a
+    lost node never is. So where the lead may end its Jobs itself, there is none: a pod is replaced as soon as it is
+    being deleted. Where it may not, codes after which another pod would change nothing end the Job.
+    """
+    if cluster.role and not cluster.jobset:
+        return {"podReplacementPolicy": "TerminatingOrFailed"}
+    final = {"containerName": CONTAINER, "operator": "In", "values": list(FINAL)}
+    rules = [
+        {"action": "FailJob", "onExitCodes": final},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    ]
+    return {"podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": rules}}
 
 
 def _accounts(outline: Outline, cluster: Cluster, names: Names) -> list[tuple[Manifest, str]]:
