@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import time
 
@@ -107,7 +108,7 @@ async def test_a_container_that_was_oomkilled_loses_its_host_at_once_with_the_li
         ]
 
 
-async def test_a_deleted_pod_is_noted_and_lost_once_it_is_gone_or_replaced(cluster, api):
+async def test_a_deleted_pod_is_noted_at_once_and_lost_once_it_has_ended(cluster, api):
     old = pod("worker-2")
     cluster.put(old)
     async with Watched(api) as watched:
@@ -116,20 +117,31 @@ async def test_a_deleted_pod_is_noted_and_lost_once_it_is_gone_or_replaced(clust
         cluster.put(old)
         await watched.until(lambda: watched.lead.notes)
         assert watched.lead.notes[0].startswith("the pod of host worker-2 is being deleted")
-        assert watched.lead.lost == []
         new = pod("worker-2", phase="Pending")
-        new["metadata"] |= {
-            "name": f"{RUN}-worker-2-new",
-            "uid": "another",
-            "creationTimestamp": "2026-11-30T12:00:40Z",
-        }
+        new["metadata"] |= {"name": f"{RUN}-worker-2-new", "uid": "another"}
         cluster.put(new)
-        await watched.until(lambda: watched.lead.lost)
+        await watched.until(lambda: len(watched.platform._pods) == 2)
+        assert watched.lead.lost == []  # it may still save
         cluster.remove(old["metadata"]["name"])
-        new["status"] = pod()["status"]
-        cluster.put(new)
-        await watched.until(lambda: watched.platform._pods[2]["status"]["phase"] == "Running")
-        assert [(host, kind) for host, _, kind in watched.lead.lost] == [(2, "preemption")]
+        await watched.until(lambda: watched.lead.lost)
+        assert watched.lead.lost[0][1:] == (
+            "its pod was deleted: by hand, or since its Job was suspended, scaled down or deleted",
+            "preemption",
+        )
+
+
+async def test_the_end_of_a_pod_that_was_replaced_is_no_loss(cluster, api):
+    old = pod("worker-2")
+    cluster.put(old)
+    async with Watched(api) as watched:
+        await watched.until(lambda: watched.platform._pods)
+        watched.lead.state.hosts[2] = dataclasses.replace(
+            watched.lead.state.hosts[2],
+            joined=dataclasses.replace(watched.lead.state.hosts[2].joined, name=f"{RUN}-worker-2-new"),
+        )
+        cluster.remove(old["metadata"]["name"])
+        await watched.until(lambda: not watched.platform._pods)
+        assert watched.lead.lost == []
 
 
 async def test_a_lease_that_ends_gets_the_cause_that_the_cluster_has_told(cluster, api):

@@ -61,9 +61,10 @@ class Platform:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over = threading.Event()
         self._began = clock()
-        self._pods: dict[int, Mapping[str, Any]] = {}
-        self._found: dict[int, Seen] = {}
-        self._said: set[tuple[int, str]] = set()
+        #: By uid: while one pod of a host ends, its replacement is there already.
+        self._pods: dict[str, Mapping[str, Any]] = {}
+        self._found: dict[str, Seen] = {}
+        self._said: set[str] = set()
         self._events: list[dict[str, Any]] = []
         self._sized: int | None = None
         self._failed: set[str] = set()
@@ -104,30 +105,25 @@ class Platform:
             self._note(why)
 
     def _changed(self, pod: Mapping[str, Any], gone: bool) -> None:  # noqa: FBT001 - through call_soon, which names nothing
-        host = self._facts.host(pod)
+        host, uid = self._facts.host(pod), _uid(pod)
         if host is None:
             return
-        known = self._pods.get(host)
-        if known is not None and _uid(known) != _uid(pod):
-            if gone or _made(pod) < _made(known):
-                return  # the last words of one that was replaced
-            self._gone(host, self._found.pop(host, None), known)  # its Job makes another only once this one has ended
-        self._pods[host] = pod
+        self._pods[uid] = pod
         self._judge(host, pod, gone=gone)
+        if gone:
+            del self._pods[uid]
+            self._found.pop(uid, None)
 
     def _judge(self, host: int, pod: Mapping[str, Any], *, gone: bool = False) -> None:
-        seen = see(pod, self._events)
+        seen = see(pod, self._events) or (self._found.get(_uid(pod)) if gone else None)
         if seen is None:
-            if not gone:
-                self._found.pop(host, None)
-                return
-            seen = self._found.get(host)
-        if seen is not None:
-            self._found[host] = seen
+            self._found.pop(_uid(pod), None)
+        else:
+            self._found[_uid(pod)] = seen
         if gone or (seen is not None and seen.standing is Standing.GONE):
             self._gone(host, seen, pod)
         elif seen is not None and seen.standing is Standing.AILS and not self._ends and not self._scaled_away(host):
-            self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}")
+            self._once(host, f"the pod of host {self._facts.name(host)} {told(seen)}", pod)
             if seen.cause == "deleted":
                 self._is_it_a_stop()
 
@@ -140,17 +136,18 @@ class Platform:
         if seen is not None and seen.standing is Standing.AILS:
             says = says.replace("is being deleted", "was deleted")
         if state is None:
-            if seen is not None and seen.cause == "exited" and seen.kind is Kind.USER:  # its Job makes no other
+            if seen is not None and seen.cause == "exited" and seen.kind is Kind.USER:  # another one would end so, too
                 message = f"host {self._facts.name(host)} cannot join: its pod {says}"
                 self._lead.fail_to_bind(PlaceError(message, hint=seen.advice or None))
             elif seen is not None:
-                self._once(host, seen, f"the pod of host {self._facts.name(host)} {told(seen)}; its Job makes another")
+                self._once(host, f"the pod of host {self._facts.name(host)} {told(seen)}; its Job makes another", pod)
+        elif state.joined.name != _name(pod):
+            return  # that of a replacement
         elif state.living:
             hint = seen.advice if seen is not None else ""
-            name = str((pod.get("metadata") or {}).get("name") or "")
-            self._lead.people.lose(host, f"its pod {says}", name=name, kind=kind, hint=hint)
+            self._lead.people.lose(host, f"its pod {says}", name=_name(pod), kind=kind, hint=hint)
         elif seen is not None and state.lost and says not in state.lost:
-            self._once(host, seen, f"host {self._facts.name(host)} was lost: its pod {told(seen)}")
+            self._once(host, f"host {self._facts.name(host)} was lost: its pod {told(seen)}", pod)
 
     def _scaled_away(self, host: int) -> bool:
         """Whether the pod goes since we have asked its Job for fewer."""
@@ -159,21 +156,24 @@ class Platform:
 
     def because(self, lost: ev.HostLost) -> ev.HostLost:
         """The same with its cause, where the cluster has told one."""
-        seen = self._found.get(lost.host)
+        known = self._lead.state.hosts.get(lost.host)
+        its = [uid for uid, pod in self._pods.items() if known is not None and _name(pod) == known.joined.name]
+        seen = self._found.get(its[0]) if its else None
         if seen is None or seen.standing is Standing.WAITS:
             return lost
         reason = f"{lost.reason}; its pod {seen.says}"
         return dataclasses.replace(lost, reason=reason, kind=seen.kind.value, hint=seen.advice)
 
-    def _once(self, host: int, seen: Seen, message: str) -> None:
-        key = (host, f"{_uid(self._pods.get(host, {}))} {seen.cause} {seen.says}")
-        if key not in self._said:
-            self._said.add(key)
+    def _once(self, host: int, message: str, about: Mapping[str, Any]) -> None:
+        """Once of this pod, whichever lead has said it."""
+        key = f"{_uid(about)} {message}"
+        before = any(one.message == message and one.time > _made_at(about) for one in self._lead.state.notes)
+        if key not in self._said and not before:
             self._note(message, host=host if host in self._lead.state.hosts else None)
+        self._said.add(key)
 
     def _note(self, message: str, host: int | None = None) -> None:
-        state = self._lead.state
-        if not state.phase.terminal and all(one.message != message for one in state.notes):  # a lead before this one
+        if not self._lead.state.phase.terminal:
             self._lead.people.note(message, host=host)
 
     @property
@@ -205,13 +205,15 @@ class Platform:
             elif state.phase is RunPhase.RUNNING and not self._images:
                 self._tell_images()
 
-    def _waiting(self) -> list[int]:
-        """Hosts whose pods have not begun, for longer than most take."""
+    def _waiting(self) -> list[tuple[int, Mapping[str, Any]]]:
+        """Pods that have not begun, for longer than most take, with their hosts."""
         now = self._clock()
         return [
-            host
-            for host, pod in self._pods.items()
-            if (pod.get("status") or {}).get("phase") == "Pending" and now - max(_made_at(pod), self._began) > _SOON
+            (host, pod)
+            for pod in self._pods.values()
+            if (pod.get("status") or {}).get("phase") == "Pending"
+            and now - max(_made_at(pod), self._began) > _SOON
+            and (host := self._facts.host(pod)) is not None
         ]
 
     async def _ask_events(self) -> None:
@@ -222,18 +224,18 @@ class Platform:
             self._blind(f"events cannot be asked for: {wrong}")
             return
         self._events = [one for one in found.get("items") or [] if isinstance(one, dict)]
-        for host in self._waiting():
-            self._judge(host, self._pods[host])
+        for host, pod in self._waiting():
+            self._judge(host, pod)
 
     def _tell_who_waits(self, state: RunState) -> None:
         """One note for all that wait for the same."""
         alike: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
-        for host in sorted(self._waiting()):
-            seen, known = self._found.get(host), state.hosts.get(host)
+        for host, pod in sorted(self._waiting(), key=lambda one: one[0]):
+            seen, known = self._found.get(_uid(pod)), state.hosts.get(host)
             if seen is not None and seen.standing is Standing.WAITS and (known is None or not known.living):
                 alike[seen.says, seen.advice].append(host)
         for (says, advice), hosts in alike.items():
-            key = (-1, f"{says} {state.generation}")
+            key = f"{state.generation} {says}"
             if key not in self._said:
                 self._said.add(key)
                 names = [self._facts.name(host) for host in hosts]
@@ -242,17 +244,21 @@ class Platform:
     def _tell_images(self) -> None:
         """The digest that runs; a tag that was moved between two pulls gives a job two programs."""
         digests: dict[str, list[int]] = collections.defaultdict(list)
-        for host, pod in sorted(self._pods.items()):
-            if (digest := _digest(pod)) and (pod.get("status") or {}).get("phase") == "Running":
-                digests[digest].append(host)
+        names = {host.joined.name: number for number, host in self._lead.state.hosts.items() if host.living}
+        for pod in self._pods.values():
+            if (digest := _digest(pod)) and _name(pod) in names:
+                digests[digest].append(names[_name(pod)])
         if sum(map(len, digests.values())) < len(self._lead.living()):
             return
         self._images = True
         if len(digests) == 1:
-            self._note(f"image: {next(iter(digests))}")
+            message = f"image: {next(iter(digests))}"
+            if not self._lead.state.has_noted(message):
+                self._note(message)
             return
         said = "; ".join(
-            f"{_some([self._facts.name(host) for host in hosts])}: {digest}" for digest, hosts in digests.items()
+            f"{_some([self._facts.name(host) for host in sorted(hosts)])}: {digest}"
+            for digest, hosts in digests.items()
         )
         self._note(f"the pods run different images: {said}; name the image by its digest, so that all run the same")
 
@@ -306,6 +312,10 @@ def here(lead: Lead, *, mounted: Path = MOUNTED, environ: Mapping[str, str] = os
 
 def _uid(pod: Mapping[str, Any]) -> str:
     return str((pod.get("metadata") or {}).get("uid") or "")
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return str((pod.get("metadata") or {}).get("name") or "")
 
 
 def _made(pod: Mapping[str, Any]) -> str:
