@@ -270,7 +270,7 @@ TABLE = [
         "node-shutdown",
         ASKED,
         GONE,
-        "its node shuts down",
+        "its node node-1 shuts down",
     ),
     (
         "node has no room after all",
@@ -316,7 +316,7 @@ TABLE = [
         "tainted",
         PLACE,
         AILS,
-        "not ready, unreachable or tainted NoExecute node-1",
+        "was deleted from its node node-1, which is not ready, unreachable or tainted NoExecute (Taint",
     ),
     (
         "node object is gone",
@@ -327,7 +327,7 @@ TABLE = [
         "node-gone",
         PLACE,
         GONE,
-        "was deleted since its node is gone",
+        "was deleted since its node node-1 is gone",
     ),
     (
         "a new kind of disruption",
@@ -382,7 +382,7 @@ TABLE = [
         "other",
         PLACE,
         GONE,
-        "has ended: Sunset node-1: it is late",
+        "has ended: Sunset: it is late",
     ),
 ]
 

@@ -13,6 +13,7 @@ from phalanx.engine.kubernetes.copy import Outputs, Positions, RecordFile, Start
 from phalanx.events import Record
 from phalanx.names import TaskId
 from phalanx.records.folder import RunFolder
+from phalanx.records.reader import Tail
 
 W1 = TaskId("worker", 1)
 
@@ -69,6 +70,26 @@ def test_a_later_follower_goes_on_where_the_file_ends(tmp_path):
     for seq in (1, 2):
         records.take(record(seq))
     assert kept(tmp_path / "events.jsonl") == [1, 2]
+
+
+def test_a_run_that_is_begun_anew_has_a_new_story_and_keeps_the_old_one_beside(tmp_path):
+    path = tmp_path / "events.jsonl"
+    (tmp_path / "logs").mkdir()
+    tail = Tail(path)
+    records = RecordFile(path)
+    for seq in (1, 2, 3):
+        records.take(record(seq))
+    assert [one.seq for one in tail.poll()] == [1, 2, 3]
+    for seq in (1, 2):
+        records.take(record(seq, epoch=200, message="anew"))
+    records.take(record(4))
+    assert kept(path) == [1, 2]
+    assert kept(tmp_path / "events.before-1.jsonl") == [1, 2, 3]
+    assert tail.poll() == []
+    assert tail.anew == 1
+    assert [one.seq for one in tail.poll()] == [1, 2]
+    tail.close()
+    assert RecordFile(path).epoch == 200
 
 
 def test_what_is_no_record_is_left_out(tmp_path):

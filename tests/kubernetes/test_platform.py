@@ -165,7 +165,7 @@ async def test_pods_that_wait_for_the_same_are_one_note(cluster, api):
         await watched.until(lambda: len(watched.platform._pods) == 3 and watched.lead.notes)
         await asyncio.sleep(1.2)
         assert watched.lead.notes[-1].startswith(
-            "pods wait: worker-1, worker-2, worker-3 waits for a node: 0/3 nodes are available: 3 Insufficient cpu"
+            "pods wait: worker-1, worker-2, worker-3: waits for a node: 0/3 nodes are available: 3 Insufficient cpu"
         )
 
 

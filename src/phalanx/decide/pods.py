@@ -84,7 +84,7 @@ def _disrupted(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None
     cause, kind, says, advice = _DISRUPTIONS[reason]
     message = short(text(condition.get("message")))
     detail = f" ({message})" if message else ""
-    return found(cause, kind, end_or_ails(status), f"{says}{at_node(pod)}{detail}", advice)
+    return found(cause, kind, end_or_ails(status), f"{_there(says, pod)}{detail}", advice)
 
 
 def _deleted(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None:
@@ -151,7 +151,7 @@ def _by_reason(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None
             f"was refused by its node{at_node(pod)}, which has no {lacks['what']} left{detail}",
         )
     cause, kind, says, advice = _REASONS.get(reason, ("other", Kind.INFRASTRUCTURE, f"has ended: {reason}", ""))
-    return found(cause, kind, end_or_ails(status), f"{says}{at_node(pod)}{detail}", advice)
+    return found(cause, kind, end_or_ails(status), f"{_there(says, pod)}{detail}", advice)
 
 
 # It has not begun --------------------------------------------------------------------------------------------------
@@ -226,3 +226,10 @@ def _unknown(status: Mapping[str, Any], phase: str) -> Seen | None:
     if phase == "Failed":
         return found("failed", Kind.INFRASTRUCTURE, Standing.GONE, f"has failed{detail(message)}")
     return found("other", Kind.INFRASTRUCTURE, Standing.AILS, f"is {phase}{detail(message)}")
+
+
+def _there(says: str, pod: Mapping[str, Any]) -> str:
+    """With the node's name where it is spoken of; at the end where it is not."""
+    if "its node" in says:
+        return says.replace("its node", f"its node{at_node(pod)}", 1)
+    return says.replace("a node", f"node{at_node(pod)}", 1)

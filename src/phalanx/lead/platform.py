@@ -239,7 +239,7 @@ class Platform:
             if key not in self._said:
                 self._said.add(key)
                 names = [self._facts.name(host) for host in hosts]
-                self._note(f"{PODS_WAIT}{_some(names)} {says}" + (f"; {advice}" if advice else ""))
+                self._note(f"{PODS_WAIT}{_some(names)}: {says}" + (f"; {advice}" if advice else ""))
 
     def _tell_images(self) -> None:
         """The digest that runs; a tag that was moved between two pulls gives a job two programs."""

@@ -46,8 +46,11 @@ class RecordFile:
         self._lock = threading.Lock()
         self._waiting: dict[int, tuple[int, str]] = {}
         self._gap: float | None = None
-        #: The number and the epoch of the last record.
+        #: The number and the epoch of the last record; the epoch with which this story of the run begins.
         self.last, self.epoch = _end_of(path)
+        self._base = _base_of(path)
+        #: How often the run was begun anew: nobody was left who had its records.
+        self.anew = 0
         #: Records that no log had.
         self.missing = 0
         self.starts = Starts()
@@ -63,11 +66,30 @@ class RecordFile:
         except (ValueError, KeyError, TypeError):
             return
         with self._lock:
-            if seq > self.last or epoch > self.epoch:
+            if seq == 1 and self.last and epoch > self.epoch:
+                self._begin_anew()
+            if not self.last and seq == 1:
+                self._base = epoch
+            if epoch >= self._base and (seq > self.last or epoch > self.epoch):
                 known = self._waiting.get(seq)
                 if known is None or known[0] <= epoch:
                     self._waiting[seq] = (epoch, line)
             self._flush()
+
+    def _begin_anew(self) -> None:
+        """What was told so far is kept beside; who reads the file finds another one (`records.reader.Tail`)."""
+        before = f".before-{self.epoch}"
+        logs = self._path.with_name("logs")
+        with contextlib.suppress(OSError):
+            logs.rename(logs.with_name(f"logs{before}"))
+            logs.mkdir()
+        with contextlib.suppress(OSError):
+            self._path.rename(self._path.with_name(f"events{before}.jsonl"))
+        self.last, self.epoch, self.ended = 0, 0, False
+        self._waiting.clear()
+        self._gap = None
+        self.starts.forget()
+        self.anew += 1
 
     def flush(self) -> None:
         """Where what is missing has not come in time, go on without it."""
@@ -125,6 +147,10 @@ class Starts:
     def __init__(self) -> None:
         """None is known yet."""
         self._known: dict[TaskId, list[tuple[float, int, int]]] = {}
+
+    def forget(self) -> None:
+        """The run begins anew."""
+        self._known.clear()
 
     def add(self, event: TaskStarted) -> None:
         """One more."""
@@ -251,6 +277,15 @@ class Positions:
         scratch = self._path.with_suffix(".new")
         scratch.write_text(text)
         scratch.replace(self._path)
+
+
+def _base_of(path: Path) -> int:
+    """The epoch of the first record; 0 where there is none."""
+    try:
+        with path.open("rb") as file:
+            return int(json.loads(file.readline())["epoch"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _end_of(path: Path) -> tuple[int, int]:

@@ -155,6 +155,7 @@ class KubernetesRun:
         self._clock, self._began = clock, clock()
         self.mirror = Mirror(place, folder)
         self._said: set[tuple[str, str, str]] = set()
+        self._anew = 0
         self._ended_since: float | None = None
         self._broken: str | None = None
 
@@ -169,6 +170,11 @@ class KubernetesRun:
 
     def news(self) -> list[str]:
         """What is to be said of pods that wait, each once."""
+        if self.mirror.records.anew != self._anew:
+            self._anew = self.mirror.records.anew
+            return [
+                "nobody was left who knew the run's records: it begins anew, from its newest checkpoint if it has one"
+            ]
         if self._watched and self.mirror.records.last:
             return []  # the lead says it, and the records have it
         found = []
