@@ -34,7 +34,8 @@ class FakeLead:
         self.state = RunState(run=RUN, phase=RunPhase.RUNNING, hosts={n: self.host(n) for n in range(5)})
         self.notes, self.lost, self.stops = [], [], []
         self.because = lambda lost: lost
-        self.people = self
+        self.people = self.roll = self
+        self.awaited = {}
 
     @staticmethod
     def host(number):
@@ -153,6 +154,15 @@ async def test_a_lease_that_ends_gets_the_cause_that_the_cluster_has_told(cluste
             "its agent no longer answers; its pod is on a node node-1 that has not been heard"
         )
         assert told.kind == "infrastructure"
+
+
+async def test_a_host_that_a_new_lead_awaits_is_lost_where_the_cluster_hears_nothing_of_its_node(cluster, api):
+    cluster.put(pod("worker-0", conditions=[condition("Ready", "", status="False")]))
+    cluster.put(pod("worker-1", conditions=[condition("Ready", "", status="False")]))
+    async with Watched(api) as watched:
+        watched.lead.awaited[0] = 99.0
+        await watched.until(lambda: watched.lead.lost)
+        assert [(host, kind) for host, _, kind in watched.lead.lost] == [(0, "infrastructure")]
 
 
 async def test_pods_that_wait_for_the_same_are_one_note(cluster, api):

@@ -43,6 +43,10 @@ _LOOK, _EVENTS = 0.5, 15.0
 _SOON = 5.0
 
 
+#: Causes by which the cluster itself does not hear of a node any more.
+_NODE_GONE = frozenset({"node-silent", "tainted", "node-gone", "node-lost"})
+
+
 class Platform:
     """Watches for one lead. `start` and `close` are called in the lead's loop; nothing here raises."""
 
@@ -126,6 +130,10 @@ class Platform:
             self._once(host, f"the pod of host {self._facts.name(host)} {told(seen)}", pod)
             if seen.cause == "deleted":
                 self._is_it_a_stop()
+            elif seen.cause in _NODE_GONE and host in self._lead.roll.awaited:
+                # Of two halves that do not hear each other, the one whose nodes the cluster hears goes on.
+                says, hint = f"its pod {seen.says}", seen.advice
+                self._lead.people.lose(host, says, name=_name(pod), kind=seen.kind.value, hint=hint)
 
     def _gone(self, host: int, seen: Seen | None, pod: Mapping[str, Any]) -> None:
         if self._ends or (pod.get("status") or {}).get("phase") == "Succeeded":

@@ -10,6 +10,8 @@ from phalanx.plan.cluster import Cluster
 from phalanx.plan.outline import Outline, Role
 
 _HOST = "kubernetes.io/hostname"
+#: Seconds for which a pod stays bound to a node that is not heard of; by itself Kubernetes waits for five minutes.
+_LOST = 30
 #: Volcano's scheduler reads the first, its controller the second.
 _VOLCANO = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _KUEUE = "kueue.x-k8s.io"
@@ -48,10 +50,21 @@ def placement(outline: Outline, cluster: Cluster, names: Names, role: Role) -> d
         spec["priorityClassName"] = cluster.priority
     if cluster.gang:
         spec["schedulerName"] = cluster.gang.scheduler
-    if role.gpus:
-        # Nodes with GPUs are commonly kept free of pods that ask for none.
-        spec["tolerations"] = [{"key": cluster.gpu, "operator": "Exists", "effect": "NoSchedule"}]
+    # Nodes with GPUs are commonly kept free of pods that ask for none.
+    gpu = [{"key": cluster.gpu, "operator": "Exists", "effect": "NoSchedule"}] if role.gpus else []
+    spec["tolerations"] = [*gpu, *_lost_nodes(cluster, role)]
     return spec
+
+
+def _lost_nodes(cluster: Cluster, role: Role) -> list[dict[str, Any]]:
+    """How long a pod stays bound to a node that is not heard of; what the job says itself of that counts."""
+    overlays = (cluster.pod, cluster.pods.get(role.type, {}))
+    said = {one.get("key") for over in overlays for one in over.get("spec", {}).get("tolerations") or ()}
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _LOST}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if key not in said
+    ]
 
 
 def is_kueue_group(outline: Outline, cluster: Cluster) -> bool:
