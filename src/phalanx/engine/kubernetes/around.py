@@ -58,8 +58,10 @@ def placement(outline: Outline, cluster: Cluster, names: Names, role: Role) -> d
 
 def _lost_nodes(cluster: Cluster, role: Role) -> list[dict[str, Any]]:
     """How long a pod stays bound to a node that is not heard of; what the job says itself of that counts."""
-    overlays = (cluster.pod, cluster.pods.get(role.type, {}))
-    said = {one.get("key") for over in overlays for one in over.get("spec", {}).get("tolerations") or ()}
+    said = []
+    for over in (cluster.pod, cluster.pods.get(role.type, {})):
+        given = (over.get("spec") or {}).get("tolerations")
+        said += [one.get("key") for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     return [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _LOST}
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
