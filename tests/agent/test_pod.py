@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -124,19 +125,20 @@ class Answering:
 def lead() -> Iterator[Answering]:
     made = Answering("127.0.0.3")
     yield made
-    made.close()
+    with contextlib.suppress(OSError):
+        made.close()
 
 
 @pytest.mark.real
 def test_the_one_that_answers_leads_whoever_is_asked_first(lead: Answering):
-    found = seek(["127.0.0.2", "127.0.0.3"], lead.port, until=time.monotonic() + 5)
+    found = seek(["127.0.0.2", "127.0.0.3"], lead.port, patience=5)
     assert found.lead == f"127.0.0.3:{lead.port}"
 
 
 @pytest.mark.real
 def test_where_nobody_answers_it_says_what_came_of_each(lead: Answering, monkeypatch):
     monkeypatch.setattr(seeking, "_AGAIN", 0.01)
-    found = seek(["127.0.0.2", "no-such-pod.invalid"], lead.port, until=time.monotonic() + 0.1)
+    found = seek(["127.0.0.2", "no-such-pod.invalid"], lead.port, patience=0.1)
     assert found.lead is None
     assert found.says == "127.0.0.2: Connection refused; no-such-pod.invalid: its name is not known"
 
@@ -145,6 +147,18 @@ def test_where_nobody_answers_it_says_what_came_of_each(lead: Answering, monkeyp
 def test_names_that_are_nobodys_are_not_asked_for_as_long(lead: Answering, monkeypatch):
     monkeypatch.setattr(seeking, "_AGAIN", 0.01)
     begun = time.monotonic()
-    found = seek(["no-such-pod.invalid"], lead.port, until=begun + 60, nobody=begun)
+    found = seek(["no-such-pod.invalid"], lead.port, patience=60, nobody=0.0)
     assert found.lead is None
     assert time.monotonic() - begun < 30
+
+
+@pytest.mark.real
+def test_while_the_pod_before_it_still_leads_a_replacement_waits_and_does_not_lead(lead: Answering, monkeypatch):
+    monkeypatch.setattr(seeking, "_AGAIN", 0.01)
+    over = threading.Timer(1.0, lead.close)
+    over.start()
+    begun = time.monotonic()
+    found = seek(["127.0.0.2"], lead.port, patience=0.2, former="127.0.0.3")
+    assert (found.lead, found.says) == (None, "127.0.0.2: Connection refused")
+    assert 1.0 < time.monotonic() - begun < 10
+    over.join()

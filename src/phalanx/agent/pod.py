@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import time
 import zipfile
 from pathlib import Path
 from types import FrameType
@@ -34,6 +33,9 @@ _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "KUBERNETES_SERVICE_H
 
 #: Seconds that a lead of a successor takes to answer, and that a pod waits for a lead beyond the job's own deadline.
 _STARTS, _BEYOND = 5.0, 60.0
+
+#: Seconds for which a pod alone looks whether the one before it still leads: that may be ending.
+_ALONE = 2.0
 
 _BACKLOG = 2048
 
@@ -152,14 +154,15 @@ def _lead(pod: Pod) -> str | None:
         expected = join_host_port(pod.lead, pod.port)
         if not pod.replaces:  # with it all others come up, and its name too early asked for is long unknown
             return expected
-        return seek((pod.lead, *pod.line), pod.port, until=time.monotonic()).lead or expected
+        return seek((pod.lead, *pod.line), pod.port, patience=0.0).lead or expected
     others = [name for name in pod.line if name != pod.address]
-    if not pod.replaces or not others:
+    if not pod.replaces:
         return None
     lease = lease_for(pod.outline.hosts)
-    patience = lease + step_apart(lease) * len(others) + _STARTS
-    say(f"this pod replaces the lead's: for up to {patience:.0f} s it looks who leads now ({', '.join(others)})")
-    found = seek(others, pod.port, until=time.monotonic() + patience, nobody=time.monotonic() + lease)
+    patience = lease + step_apart(lease) * len(others) + _STARTS if others else _ALONE
+    whom = ", ".join(others) or "the pod before it alone"
+    say(f"this pod replaces the lead's: for up to {patience:.0f} s it looks who leads now ({whom})")
+    found = seek(others, pod.port, patience=patience, nobody=lease, former=pod.address)
     say(f"{found.lead} leads the run" if found.lead else f"nobody leads the run, so that it begins anew; {found.says}")
     return found.lead
 

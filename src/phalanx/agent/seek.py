@@ -22,23 +22,25 @@ class Sought:
     says: str
 
 
-def seek(names: Sequence[str], port: int, *, until: float, nobody: float | None = None) -> Sought:
-    """Ask all of them, round by round, until one leads, or it is `until` by the monotonic clock.
+def seek(names: Sequence[str], port: int, *, patience: float, nobody: float | None = None, former: str = "") -> Sought:
+    """Ask all of them, round by round, until one leads, or for `patience` seconds: once in any case.
 
-    `nobody`: from then on it is enough that none of the names is anybody's.
+    `nobody`: after so many seconds it is enough that none of the names is anybody's. `former`: the name of a pod that
+    may still be ending while its replacement, which asks, has come; as long as it leads, time does not count.
     """
-    told = time.monotonic() + _TOLD
+    since, told = time.monotonic(), time.monotonic() + _TOLD
     while True:
         says, known = {}, False
         for name in dict.fromkeys(names):
-            answer = _ask(name, port)
-            if answer == "":
-                return Sought(lead=join_host_port(name, port), says="")
+            lead, answer = _ask(name, port)
+            if lead:
+                return Sought(lead=lead, says="")
             says[name] = answer or "its name is not known"
             known |= answer is not None
-        now = time.monotonic()
-        words = "; ".join(f"{name}: {words}" for name, words in says.items())
-        if now >= until or (nobody is not None and now >= nobody and not known):
+        if former and _ask(former, port)[0]:
+            says[former], since = "the pod before this one still leads", time.monotonic()
+        now, words = time.monotonic(), "; ".join(f"{name}: {words}" for name, words in says.items())
+        if now - since >= patience or (nobody is not None and now - since >= nobody and not known):
             return Sought(lead=None, says=words)
         if now >= told:
             say(f"no lead yet ({words})")
@@ -46,13 +48,17 @@ def seek(names: Sequence[str], port: int, *, until: float, nobody: float | None 
         time.sleep(_AGAIN)
 
 
-def _ask(name: str, port: int) -> str | None:
-    """Empty where a lead answers, else what is wrong; None where there is no such host."""
+def _ask(name: str, port: int) -> tuple[str, str | None]:
+    """Where a lead answers, `host:port` with its address, for a name may be two pods'; else "" and what is wrong, None
+    where there is no such host.
+    """
     try:
         with socket.create_connection((name, port), timeout=_ASK) as asked:
             asked.sendall(f"GET /healthz HTTP/1.1\r\nhost: {name}\r\nconnection: close\r\n\r\n".encode())
-            return "" if asked.recv(64).split(b" ")[1:2] == [b"200"] else "it answers otherwise"
+            if asked.recv(64).split(b" ")[1:2] == [b"200"]:
+                return join_host_port(asked.getpeername()[0], port), ""
+            return "", "it answers otherwise"
     except socket.gaierror:
-        return None
+        return "", None
     except OSError as wrong:
-        return wrong.strerror or "no answer in time"
+        return "", wrong.strerror or "no answer in time"

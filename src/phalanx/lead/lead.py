@@ -126,7 +126,8 @@ class Lead:
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
-        if host.role and not same and host.id in self.roll.awaited:  # no pod is replaced as long as it lives
+        if host.role and not same and host.id in self.roll.awaited and before is not None and not before.leaving:
+            # A pod is replaced once it is gone, or has been told to end; then its agent says that before anything else.
             self.people.lose(host.id, "its pod was gone before this lead began, and has been replaced")
         admit(self.state, message, same=same)
         if not same:
