@@ -137,7 +137,7 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     try:
         state = await lead.run_until_ended()
         if platform is not None:
-            await platform.close(state, published(RunFolder(Path(config.folder))))
+            await platform.close(state, await published(RunFolder(Path(config.folder))))
         return state
     finally:
         for other in others:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import time
@@ -20,6 +21,9 @@ STOP = "phalanx/stop"
 
 #: Bytes of a report that a ConfigMap takes, and of the same for people.
 _REPORT, _GIST = 700_000, 16_000
+
+#: Seconds between two looks for the report.
+_LOOK = 0.05
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,8 +110,11 @@ class Jobs:
                 return
 
 
-def published(folder: RunFolder) -> dict[str, str]:
-    """The report as a ConfigMap has it: in a few sentences, and whole."""
+async def published(folder: RunFolder, *, patience: float = 3.0) -> dict[str, str]:
+    """The report as a ConfigMap has it: in a few sentences, and whole. It is written beside us: waits for it."""
+    end = time.monotonic() + patience
+    while not folder.report.exists() and time.monotonic() < end:  # noqa: ASYNC110 - a file tells nobody when it comes
+        await asyncio.sleep(_LOOK)
     try:
         text = folder.report.read_text(encoding="utf-8")
         return {"report.txt": gist(json.loads(text), _GIST), "report.json": text}
