@@ -11,7 +11,7 @@ from phalanx.plan.outline import Outline, Role
 
 _HOST = "kubernetes.io/hostname"
 #: Seconds for which a pod stays bound to a node that is not heard of; by itself Kubernetes waits for five minutes.
-_LOST = 30
+_LOST = 10
 #: Volcano's scheduler reads the first, its controller the second.
 _VOLCANO = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _KUEUE = "kueue.x-k8s.io"
