@@ -270,11 +270,11 @@ def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:
         generation=state.generation,
         task=None,
         host=host,
-        kind=Kind.INFRASTRUCTURE.value,
+        kind=known.lost_kind or Kind.INFRASTRUCTURE.value,
         sign="host",
         cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost_why}",
         victims=tuple(task.id for task in state.tasks.values() if _fell(task) or task.phase is TaskPhase.LOST),
-        hint="look at that host: its memory, its disk, whether it still runs",
+        hint=known.lost_hint or "look at that host: its memory, its disk, whether it still runs",
     )
 
 

@@ -50,7 +50,7 @@ _OUT_OF_MEMORY = "out of memory: the kernel ended it for want of it"
 _SHELL = 128
 
 
-def _by_code(code: int) -> tuple[Kind, str]:
+def by_code(code: int) -> tuple[Kind, str]:
     """Whose failure a code is, and its words; 128+n is a shell's word for signal n."""
     if code in _CODES or code - _SHELL not in _SIGNALS:
         return _CODES.get(code, (Kind.USER, ""))
@@ -203,7 +203,7 @@ def kind_of(event: TaskExited) -> Kind:
     known = known_error(evidence(event))
     if known is not None:
         return known.kind
-    return _by_code(event.code or 0)[0]
+    return by_code(event.code or 0)[0]
 
 
 def words_for(event: TaskExited) -> str:
@@ -216,5 +216,5 @@ def words_for(event: TaskExited) -> str:
         why = _OUT_OF_MEMORY if event.oom else _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[1]
         core = ", core dumped" if event.core else ""
         return f"was killed by {name}{core}" + (f" ({why})" if why else "")
-    why = _OUT_OF_MEMORY if event.oom else _by_code(event.code or 0)[1]
+    why = _OUT_OF_MEMORY if event.oom else by_code(event.code or 0)[1]
     return f"exited with code {event.code}" + (f" ({why})" if why else "")
