@@ -90,7 +90,7 @@ def _read(job: Job, outline: Outline, here: Path) -> tuple[Outline, list[Finding
     """What a script that lies here too says: of its strategy, and of what cannot work."""
     environ: Mapping[str, str] = {}
     start = command.start_of(job.command, cwd=here, environ=job.env)
-    if start is None or not start.path.exists():
+    if start is None or not start.file.exists():
         return dataclasses.replace(outline, must_listen=must_listen(outline, None)), []
     local = dataclasses.replace(outline, cwd=str(here), interpreter=None)
     outline = dataclasses.replace(outline, must_listen=must_listen(outline, strategy_of_script(job, local, environ)))
