@@ -42,7 +42,7 @@ ARGUMENTS = {
     "scale": Arguments(shown="RUN WORKERS", completes="runs"),
     "join": _RUN,
     "render": Arguments(shown="COMMAND...", completes="script"),
-    "kubernetes": Arguments(shown="rbac", completes="nothing"),
+    "kubernetes": Arguments(shown="WHAT", completes="nothing"),
     "check": _INPUTS,
     "explain": _INPUTS,
     "fix": _INPUTS,
