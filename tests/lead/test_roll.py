@@ -36,3 +36,13 @@ def test_the_line_holds_the_lowest_living_hosts_that_would_lead(joined, lost):
     able = sorted(number for number, leads in joined if leads and number not in lost)
     assert roll.line(state) == tuple(f"n{number}:1" for number in able[:LINE])
     assert sorted(roll.living(state)) == sorted(number for number, _ in joined if number not in lost)
+
+
+def test_a_new_lead_tells_no_line_while_it_awaits_hosts_of_the_one_before_it():
+    state = RunState(hosts={number: host(number) for number in range(3)})
+    roll = Roll(state, hosts=3, epoch=2, now=0.0)
+    roll.enter(join(2, "n2:1"), 0.0)
+    assert roll.line(state) == ()
+    roll.enter(join(1, "n1:1"), 0.0)
+    roll.awaited.clear()
+    assert roll.line(state) == ("n1:1", "n2:1")

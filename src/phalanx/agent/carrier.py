@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from phalanx.agent.log import was_said
 from phalanx.decide.quorum import STARTING
 from phalanx.names import join_host_port
 
@@ -184,14 +185,17 @@ class Carrier:
 
 
 def said_since(start: int, log: int = _LOG) -> str:
-    """The last line of a log from byte `start` on; empty where there is none, or no file."""
+    """The last line of a log from byte `start` on that is not the agent's; empty where there is none, or no file.
+
+    The agent's own thread may write what it said of the lead before this one only after `start` was taken.
+    """
     try:
         with open(f"/proc/self/fd/{log}", "rb") as file:  # noqa: PTH123 - no pathlib before the standbys are off
             file.seek(max(start, file.seek(0, os.SEEK_END) - _WORDS))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return next((line.strip() for line in reversed(lines) if line.strip() and not was_said(line)), "")
 
 
 def _hint(code: int, said: str) -> str:

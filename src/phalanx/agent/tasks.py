@@ -357,6 +357,7 @@ class Tasks:
             stopped=stopped,
             **running.last_words(),
             **(self._logs.raised(running) if event.code else {}),
+            inside=running.inside if event.code else None,
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )

@@ -66,10 +66,12 @@ class KnownError:
     kind: Kind
     advice: str
     source: str
+    #: The reason, where the text itself has none.
+    since: str = ""
 
 
-#: The first that matches the last lines wins.
-KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
+#: Those whose text says what is wrong.
+_SPOKEN: tuple[KnownError, ...] = tuple(
     KnownError(pattern=re.compile(pattern), kind=kind, advice=advice, source=source)
     for pattern, kind, advice, source in (
         (
@@ -106,6 +108,21 @@ KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
         (r"Unrecognized task_type", Kind.USER, "name the role chief, worker, ps or evaluator", "R08"),
         (r"OOM when allocating|RESOURCE_EXHAUSTED|MemoryError", Kind.USER, "lower the batch size or the model", "R68"),
     )
+)
+
+#: The first that matches the last lines wins.
+KNOWN_ERRORS: tuple[KnownError, ...] = (
+    *_SPOKEN,
+    KnownError(
+        pattern=re.compile(
+            r"in _distributed_tf_update_step\n[\s\S]*\nAssertionError"
+            r"|assert isinstance\(var, values\.DistributedVariable\)"
+        ),
+        kind=Kind.USER,
+        advice="build and compile the model within `with strategy.scope():`",
+        source="rule model-outside-scope",
+        since="the model was built outside strategy.scope()",
+    ),
 )
 
 #: Lines by which a task says that another one went away first (facts §3, §4).
@@ -149,6 +166,8 @@ def telling_line(lines: Sequence[str]) -> str:
     raised = lines[at].strip()
     below = own_words(lines[at + 1 :]) if raised.endswith(":") else ()
     reason = next((line.strip() for line in below if not _BETWEEN.match(line)), "")
+    if not reason and _RAISED.fullmatch(raised):
+        return raised.removesuffix(":")  # it has no message
     return f"{raised} {reason}".rstrip()
 
 

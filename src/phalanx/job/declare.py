@@ -70,7 +70,7 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
     )
     if refused := keras.mistake(job, outline.interpreter, environ=environ, cwd=here):
         raise JobFileError([origin.complaint(("keras",), refused)])
-    named_by_script = _strategy_of_script(job, outline)
+    named_by_script = _strategy_of_script(job, outline, environ)
     outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))
     notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]
     notes += [*replaced, *_about(outline, environ=environ), *_script_says(job, outline, named_by_script)]
@@ -189,11 +189,9 @@ def _about(outline: Outline, *, environ: Mapping[str, str]) -> list[Finding]:
     return notes
 
 
-def _strategy_of_script(job: Job, outline: Outline) -> tuple[str, str] | None:
-    at = command.script_at(job.command)
-    if at is None:
-        return None
-    return strategy_of(Path(outline.cwd) / job.command[at])  # a folder with __main__.py: nothing to read here
+def _strategy_of_script(job: Job, outline: Outline, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    start = command.start_of(job.command, cwd=Path(outline.cwd), environ={**environ, **job.env})
+    return None if start is None else strategy_of(start)  # a folder with __main__.py: nothing to read here
 
 
 def _must_listen(outline: Outline, found: tuple[str, str] | None) -> bool:
@@ -207,7 +205,7 @@ def _script_says(job: Job, outline: Outline, found: tuple[str, str] | None) -> l
     """Where nobody named a strategy and the script names the other one, the roles are probably wrong."""
     if found is None or outline.strategy_declared:
         return []
-    script = job.command[command.script_at(job.command) or 0]
+    script = command.program_words(job.command)
     kind, name = found
     has_ps = outline.strategy is Strategy.PS
     if (kind == "ps") == has_ps or (kind == "estimator" and has_ps):

@@ -45,10 +45,14 @@ class Roll:
         return {host: box for host, box in self.boxes.items() if state.hosts[host].living}
 
     def line(self, state: RunState) -> tuple[str, ...]:
-        """Where the lowest hosts would lead, should this lead fall silent.
+        """Where the lowest hosts would lead, should this lead fall silent; empty where the line of the lead before this
+        one is still the better one: while hosts of it are awaited, two that have come would each take itself for the
+        first.
 
         Asked at each join, of thousands: all hosts are looked at again only where one of the line itself is gone.
         """
+        if self.awaited:
+            return ()
         if not all(state.hosts[host].living for host in self._line):
             able = [host for host, box in sorted(self.living(state).items()) if box.join.lead]
             self._line = {host: self.boxes[host].join.lead for host in able[:LINE]}

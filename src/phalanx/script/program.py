@@ -9,74 +9,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from phalanx.agent.preflight.imports import absolute
 from phalanx.script.environment import Change, changes
 from phalanx.script.installed import Installed
+from phalanx.script.known import HARMLESS, STRATEGIES
 from phalanx.script.module import Function, Module, roots
 from phalanx.script.values import UNKNOWN, Values
 from phalanx.script.walk import Step, Walked, walk
 from phalanx.tfconfig.finding import Severity
 
-#: Names that build a strategy, and the word of job.yaml.
-STRATEGIES: Mapping[str, str] = {
-    "tensorflow.distribute.MultiWorkerMirroredStrategy": "mwms",
-    "tensorflow.distribute.experimental.MultiWorkerMirroredStrategy": "mwms",
-    "tensorflow.distribute.ParameterServerStrategy": "ps",
-    "tensorflow.distribute.experimental.ParameterServerStrategy": "ps",
-}
-#: Names that build a strategy of one process.
-ALONE = (
-    "tensorflow.distribute.MirroredStrategy",
-    "tensorflow.distribute.OneDeviceStrategy",
-    "tensorflow.distribute.experimental.CentralStorageStrategy",
-)
-#: Words of a program that may hold a strategy which is not seen.
-STRATEGY_WORDS = frozenset({"distribute", "distribution", "strategy", "Strategy", "CollectiveAllReduceStrategy"}) | {
-    name.rpartition(".")[2] for name in (*STRATEGIES, *ALONE)
-}
-#: Packages that never build one, whatever is imported from them.
-_HARMLESS = frozenset(
-    [
-        "tensorflow",
-        "keras",
-        "tf_keras",
-        "numpy",
-        "pandas",
-        "scipy",
-        "sklearn",
-        "matplotlib",
-        "seaborn",
-        "PIL",
-        "cv2",
-        "skimage",
-        "h5py",
-        "yaml",
-        "tqdm",
-        "absl",
-        "requests",
-        "psutil",
-        "pyarrow",
-        "tensorboard",
-        "tensorflow_datasets",
-        "tensorflow_text",
-        "tensorflow_addons",
-        "rich",
-        "click",
-        "dotenv",
-        "wandb",
-        "mlflow",
-        "nltk",
-        "transformers",
-        "boto3",
-        "google",
-        "pytz",
-        "dateutil",
-        "imageio",
-        "joblib",
-        "librosa",
-        "soundfile",
-        "gensim",
-    ]
-)
 _LEGACY = "TF_USE_LEGACY_KERAS"
 #: Names of Keras that build a model.
 MODELS = ("Sequential", "Model", "models.Sequential", "models.Model")
@@ -224,12 +165,21 @@ class Program:
     @functools.cached_property
     def closed(self) -> bool:
         """Whether all of it is seen: what it imports is its own, Python's, or known to build no strategy."""
-        own = {module.name.partition(".")[0] for module in self.others}
-        fine = own | _HARMLESS | sys.stdlib_module_names
+        own = {(module.name or module.package).partition(".")[0] for module in self.modules}
+        fine = own | HARMLESS | sys.stdlib_module_names
         dynamic = {"importlib", "exec", "eval", "runpy", "__import__"}
         return not (self.words & dynamic) and all(
-            not _is_relative(node) and fine.issuperset(roots(node)) for module in self.modules for node in module.nodes
+            fine.issuperset(roots(node)) and self._followed(module, node)
+            for module in self.modules
+            for node in module.nodes
         )
+
+    def _followed(self, module: Module, node: ast.AST) -> bool:
+        """Whether what it imports relatively, if it does, is read as well."""
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            return True
+        base, names = absolute(node, module.package), {other.name for other in self.others}
+        return base in names or all(f"{base}.{alias.name}" in names for alias in node.names)
 
     def says(self, text: str) -> bool:
         """Whether a text constant of the program holds it."""
@@ -389,11 +339,6 @@ class Program:
             for node in module.nodes
             if isinstance(node, ast.Attribute)
         )
-
-
-def _is_relative(node: ast.AST) -> bool:
-    """Whether it imports from a package around the script, which is not followed."""
-    return isinstance(node, ast.ImportFrom) and node.level > 0
 
 
 def _is_own(target: ast.expr, attr: str) -> bool:

@@ -36,9 +36,16 @@ class Place:
     memory: int = 0
     #: Bytes a second from one host to another, each way; None: all tasks are on one host.
     bandwidth: float | None = None
+    #: The same for the slowest link of the ring that a collective goes round, where that was measured.
+    ring: float | None = None
     #: Seconds there and back between two hosts.
     rtt: float = 0.0
     core: Core = Core()
+
+    @property
+    def collective(self) -> float | None:
+        """Bytes a second at which a collective goes round."""
+        return self.ring or self.bandwidth
 
     def on_one_host(self, tasks: int) -> int:
         """How many of so many tasks the fullest host carries."""

@@ -61,7 +61,7 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     chain, work = compute(model, workers, place.core, place.cores)
     hop = (CROWDED if here > place.cores else HOP) * place.core.hop + place.rtt / 2
     hops = 2 * (workers - 1) * hop * traffic.collectives(model) if workers > 1 else 0.0
-    wire = sent / place.bandwidth if place.bandwidth else 0.0
+    wire = sent / place.collective if place.collective else 0.0
     copies = sent * place.core.sent + traffic.anew(model, workers) * place.core.anew
     exchange = hops + max(wire, copies / min(place.cores / here, PIPES) / KEPT)
     busy = here * work / place.cores

@@ -14,7 +14,7 @@ _phalanx_options() {
         chaos) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --fault --count --seed --every --kinds --patience --reference --no-reference --compare --tolerance --runs --json --help' ;;
         plan) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --detach --quiet --help' ;;
         preflight) echo '--workers --min-workers --max-workers --ps --chief --no-chief --evaluator --workers-per-host --gpus-per-worker --hosts --pin --no-pin --gpu-growth --no-gpu-growth --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --preflight --no-preflight --name --override --force-tf-config --runs --json --help' ;;
-        advise) echo '--workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
+        advise) echo '--workers --ps --hosts --memory --cores --bandwidth --measure --through --probe-time --ports --save --measured --parameters --tables --ids --optimizer --batch --step --python --patience --json --help' ;;
         bench) echo '--workers --ps --steps --seconds --patience --python --json --help' ;;
         init) echo '--output -o --help' ;;
         schema) echo '--help' ;;
@@ -42,7 +42,7 @@ _phalanx_valued() {
         chaos) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --fault --count --seed --every --kinds --patience --compare --tolerance --runs ' == *" $2 "* ]] ;;
         plan) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
         preflight) [[ ' --workers --min-workers --max-workers --ps --workers-per-host --gpus-per-worker --hosts --on --python --ports --start-timeout --silence --hang --finish --max-restarts --standbys --strategy --keras --checkpoint --ignore-check --name --runs ' == *" $2 "* ]] ;;
-        advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
+        advise) [[ ' --workers --ps --hosts --memory --cores --bandwidth --measure --through --probe-time --ports --save --measured --parameters --tables --ids --optimizer --batch --step --python --patience ' == *" $2 "* ]] ;;
         bench) [[ ' --workers --ps --steps --seconds --patience --python ' == *" $2 "* ]] ;;
         init) [[ ' --output -o ' == *" $2 "* ]] ;;
         logs) [[ ' --since --generation ' == *" $2 "* ]] ;;
@@ -90,7 +90,7 @@ _phalanx() {
             "agree --format") known='text json github sarif' ;;
             "agree --fail-on") known='error warning info never' ;;
             "generate --strategy") known='auto mwms ps estimator' ;;
-            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --python" | "bench --python" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
+            "run --python" | "run --checkpoint" | "run --runs" | "chaos --python" | "chaos --checkpoint" | "chaos --runs" | "plan --python" | "plan --checkpoint" | "plan --runs" | "preflight --python" | "preflight --checkpoint" | "preflight --runs" | "advise --save" | "advise --measured" | "advise --python" | "bench --python" | "init --output" | "init -o" | "check --python" | "generate --out") return 0 ;;
             *) compopt +o default +o bashdefault 2>/dev/null; return 0 ;;
         esac
     elif [[ -z $only && $cur == -* ]]; then known=$(_phalanx_options "$verb")

@@ -204,12 +204,18 @@ _phalanx() {
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         advise) _arguments -s -A '-*' : \
-            '--workers=[For so many workers (2)]:value: ' \
+            '--workers=[For so many workers (2; one on each host that was measured)]:value: ' \
             '--ps=[With so many parameter servers (the fewest that hold the model and are no brake)]:value: ' \
             '--hosts=[They have so many hosts (1), all alike]:value: ' \
             '--memory=[Memory of one host (this machine'\''s)]:value: ' \
             '--cores=[Cores of one host (this machine'\''s)]:value: ' \
             '--bandwidth=[From one host to another\: 10Gbit or 1.25GB, a second (10Gbit)]:value: ' \
+            '--measure=[Measure these hosts, by pairs and all at once\: n1,n2 or n(1-4), with NAME=ADDRESS where the others need another]:value: ' \
+            '--through=[What runs a command on {host}, without a question (ssh -o BatchMode=yes -o ConnectTimeout=10 {host})]:value: ' \
+            '--probe-time=[So long for each round of pairs (500ms)]:value: ' \
+            '--ports=[Hosts call each other at ports A-B only, for firewalls (any)]:value: ' \
+            '--save=[Write what was measured to this file]:file:_files' \
+            '--measured=[Take it from that file again]:file:_files' \
             '--parameters=[Parameters of dense layers\: 25M]:value: ' \
             '--tables=[An embedding table, ROWSxCOLUMNS\: 10Mx64 (may be repeated)]:value: ' \
             '--ids=[Rows that one example takes from each table (1)]:value: ' \
@@ -300,8 +306,8 @@ _phalanx() {
             '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
             '--python=[The interpreter that will run the script (found\: see `phalanx plan`)]:file:_files' \
             '--workers=[How many workers will run the script (more than one)]:value: ' \
-            '--chief[Whether one chief will run it beside the workers]' \
-            '--no-chief[Whether one chief will run it beside the workers]' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
             '--ps=[How many parameter servers the cluster will have; implies one chief]:value: ' \
             '--evaluator[Whether an evaluator will run it too]' \
             '--ignore=[A rule, by id, to leave out (may be repeated)]:value: ' \

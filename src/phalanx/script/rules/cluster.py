@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from phalanx.script.known import STRATEGIES
 from phalanx.script.module import Module
-from phalanx.script.program import STRATEGIES, Program
+from phalanx.script.program import Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.walk import Step
 from phalanx.tfconfig.finding import Severity

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from phalanx.script.known import ALONE, STRATEGIES, STRATEGY_WORDS
 from phalanx.script.module import Module
-from phalanx.script.program import ALONE, MODELS, STRATEGIES, STRATEGY_WORDS, Program
+from phalanx.script.program import MODELS, Program
 from phalanx.script.rule import Hit, Rule
 from phalanx.script.walk import Step
 from phalanx.tfconfig.finding import Severity
