@@ -136,8 +136,8 @@ def test_a_script_that_lies_here_too_is_read_and_one_that_does_not_is_no_mistake
 
 
 def test_a_script_at_hand_that_cannot_work_is_refused(tmp_path):
-    early = "import tensorflow as tf\nx = tf.constant(1)\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
-    (tmp_path / "train.py").write_text(early)
+    early = ("import tensorflow as tf", "x = tf.constant(1)", "strategy = tf.distribute.MultiWorkerMirroredStrategy()")
+    (tmp_path / "train.py").write_text("\n".join(early))
     with pytest.raises(ScriptError, match="context-before-strategy"):
         in_cluster(tmp_path, "roles: {worker: {count: 2}}\n")
 
