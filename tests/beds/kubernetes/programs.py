@@ -170,10 +170,11 @@ def being_built() -> bool:
 
 def wait(say: Callable[[str], None], *, every: float = 60) -> None:
     """Wait for a build that is going on; says so now and then."""
-    begun = said = time.monotonic()
+    begun = time.monotonic()
+    said = begun - every
     while being_built() and not programs().whole:
         now = time.monotonic()
-        if now - said >= every or now == begun:
+        if now - said >= every:
             said = now
             say(f"waiting for the build of Kubernetes, {now - begun:.0f} s by now (see {_beside('log')})")
         time.sleep(0.5)
