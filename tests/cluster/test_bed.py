@@ -91,7 +91,7 @@ def test_pods_are_spread_over_zones_or_kept_in_one_or_left_waiting(control_plane
     )
 
     def nodes() -> list[str]:
-        found = control_plane.list("pods", namespace=quarter, labels="job-name=together")
+        found = control_plane.objects("pods", namespace=quarter, labels="job-name=together")
         return sorted(told["spec"].get("nodeName", "") for told in found)
 
     until(lambda: len(nodes()) == 4 and all(nodes()), "four pods on nodes")

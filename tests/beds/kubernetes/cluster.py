@@ -148,7 +148,7 @@ class Cluster:
         said = self.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
         return json.loads(said) if said else {}
 
-    def list(self, kind: str, *, namespace: str = "default", labels: str = "") -> list[dict[str, Any]]:
+    def objects(self, kind: str, *, namespace: str = "default", labels: str = "") -> list[dict[str, Any]]:
         words = ["-l", labels] if labels else []
         return list(json.loads(self.kubectl("get", kind, "-n", namespace, "-o", "json", *words))["items"])
 
@@ -220,7 +220,7 @@ class Cluster:
         return all(
             not node["spec"].get("taints")
             and any(told["type"] == "Ready" and told["status"] == "True" for told in node["status"]["conditions"])
-            for node in self.list("nodes")
+            for node in self.objects("nodes")
         )
 
     def kill_container(self, pod: str, *, namespace: str, container: str = "task") -> None:
