@@ -1,8 +1,10 @@
-"""How Kubernetes replaces a pod of a Job of ours, and what it tells the new one."""
+"""How Kubernetes replaces a pod of a Job like ours, and what it tells the new one."""
 
 from __future__ import annotations
 
-import time
+import json
+
+import pytest
 
 from beds.kubernetes.cluster import until
 from beds.kubernetes.pods import WAITS, job, running
@@ -11,75 +13,79 @@ _FAILED = "batch.kubernetes.io/job-index-failure-count"
 _IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
-def replace(cluster, namespace, hurt) -> tuple[dict[str, str], dict[str, str], float]:
-    """Have one of two pods come to harm: annotations of the first and of its replacement, and the seconds between."""
-    cluster.apply(job("waits", 2, WAITS), namespace=namespace)
-    first = running(cluster, "waits", 1, namespace=namespace)
-    begun = time.monotonic()
-    hurt(first)
-    second = running(cluster, "waits", 1, namespace=namespace, other=first["metadata"]["uid"])
-    took = time.monotonic() - begun
-    return *(each["metadata"]["annotations"] for each in (first, second)), took
+def delete(cluster, pod, namespace):
+    cluster.kubectl("delete", "pod", pod["metadata"]["name"], "-n", namespace, "--wait=false")
 
 
-def counts(annotations: dict[str, str]) -> tuple[str | None, str | None]:
+def evict(cluster, pod, namespace):
+    name = pod["metadata"]["name"]
+    about = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    cluster.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(about))
+
+
+def kill(cluster, pod, namespace):
+    cluster.kill_container(pod["metadata"]["name"], namespace=namespace)
+
+
+def exhaust(cluster, pod, namespace):
+    name = pod["metadata"]["name"]
+    cluster.exhaust(name, namespace=namespace)
+
+    def told() -> str:
+        state = cluster.get("pod", name, namespace=namespace)["status"]["containerStatuses"][0]["state"]
+        return str(state.get("terminated", {}).get("reason", ""))
+
+    assert until(told, f"the end of {name}") == "OOMKilled"
+
+
+def kill_node(cluster, pod, namespace):
+    cluster.kill_node(pod["spec"]["nodeName"])
+
+
+def cut(cluster, pod, namespace):
+    cluster.cut(pod["spec"]["nodeName"])
+
+
+def waits(*, ignoring: bool) -> dict:
+    """Ignoring disruptions asks the API server for the replacement of failed pods only."""
+    made = job("waits", 2, WAITS)
+    if not ignoring:
+        made["spec"] |= {"podReplacementPolicy": "TerminatingOrFailed"}
+        del made["spec"]["podFailurePolicy"]
+    return made
+
+
+def counts(pod) -> tuple[str | None, str | None]:
+    annotations = pod["metadata"]["annotations"]
     return annotations.get(_FAILED), annotations.get(_IGNORED)
 
 
-def test_a_first_pod_carries_no_failure(cluster, namespace):
-    cluster.apply(job("waits", 2, WAITS), namespace=namespace)
-    assert counts(running(cluster, "waits", 1, namespace=namespace)["metadata"]["annotations"]) == ("0", None)
+@pytest.mark.parametrize(
+    ("hurt", "ignoring", "told"),
+    [
+        (delete, True, ("1", None)),
+        (delete, False, ("1", None)),
+        (evict, True, ("0", "1")),
+        (evict, False, ("1", None)),
+        (kill, True, ("1", None)),
+        (exhaust, False, ("1", None)),
+        (kill_node, False, ("1", None)),
+        (cut, False, ("1", None)),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_replacement_says_how_often_its_index_has_failed(cluster, namespace, hurt, ignoring, told):
+    cluster.apply(waits(ignoring=ignoring), namespace=namespace)
+    first = running(cluster, "waits", 1, namespace=namespace)
+    assert counts(first) == ("0", None)
+    hurt(cluster, first, namespace)
+    second = running(cluster, "waits", 1, namespace=namespace, other=first["metadata"]["uid"])
+    assert counts(second) == told
 
 
-def test_a_deleted_pod_is_replaced(cluster, namespace):
-    def delete(first):
-        cluster.kubectl("delete", "pod", first["metadata"]["name"], "-n", namespace, "--wait=false")
-
-    _, annotations, took = replace(cluster, namespace, delete)
-    print("deleted", annotations, took)
-
-
-def test_an_evicted_pod_is_replaced(cluster, namespace):
-    def evict(first):
-        name = first["metadata"]["name"]
-        about = (
-            f'{{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{name}","namespace":"{namespace}"}}}}'
-        )
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
-        cluster.kubectl("create", "--raw", path, "-f", "-", given=about)
-
-    _, annotations, took = replace(cluster, namespace, evict)
-    print("evicted", annotations, took)
-
-
-def test_a_container_out_of_memory_is_replaced(cluster, namespace):
-    def exhaust(first):
-        name = first["metadata"]["name"]
-        cluster.exhaust(name, namespace=namespace)
-        told = until(
-            lambda: (cluster.get("pod", name, namespace=namespace)["status"]["containerStatuses"][0]["state"]).get(
-                "terminated"
-            ),
-            "its end",
-        )
-        assert told["reason"] == "OOMKilled"
-
-    _, annotations, took = replace(cluster, namespace, exhaust)
-    print("oom", annotations, took)
-
-
-def test_a_killed_container_is_replaced(cluster, namespace):
-    _, annotations, took = replace(
-        cluster, namespace, lambda first: cluster.kill_container(first["metadata"]["name"], namespace=namespace)
-    )
-    print("killed", annotations, took)
-
-
-def test_the_pod_of_a_killed_node_is_replaced_on_another(cluster, namespace):
-    _, annotations, took = replace(cluster, namespace, lambda first: cluster.kill_node(first["spec"]["nodeName"]))
-    print("node", annotations, took)
-
-
-def test_the_pod_of_a_node_off_the_network_is_replaced(cluster, namespace):
-    _, annotations, took = replace(cluster, namespace, lambda first: cluster.cut(first["spec"]["nodeName"]))
-    print("cut", annotations, took)
+def test_a_job_that_ignores_disruptions_may_not_replace_pods_that_only_end(cluster, namespace):
+    made = waits(ignoring=True)
+    made["spec"]["podReplacementPolicy"] = "TerminatingOrFailed"
+    with pytest.raises(RuntimeError, match="podReplacementPolicy"):
+        cluster.apply(made, namespace=namespace)

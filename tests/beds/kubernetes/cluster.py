@@ -26,7 +26,7 @@ if __name__ == "__main__":
 from beds.kubernetes import images, keeper, programs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 #: An image that every node has: Python, libstdc++, and the tests' own environment with TensorFlow; `/examples` too.
 IMAGE: Final = "phalanx-bed:1"
@@ -148,7 +148,7 @@ class Cluster:
         said = self.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
         return json.loads(said) if said else {}
 
-    def objects(self, kind: str, *, namespace: str = "default", labels: str = "") -> list[dict[str, Any]]:
+    def list(self, kind: str, *, namespace: str = "default", labels: str = "") -> list[dict[str, Any]]:
         words = ["-l", labels] if labels else []
         return list(json.loads(self.kubectl("get", kind, "-n", namespace, "-o", "json", *words))["items"])
 
@@ -165,6 +165,7 @@ class Cluster:
         try:
             yield name
         finally:
+            self.heal()
             self.kubectl("delete", "jobs,pods", "--all", "-n", name, "--grace-period=0", "--force", "--wait=false")
             self.kubectl("delete", "namespace", name, "--wait=false")
 
@@ -220,7 +221,7 @@ class Cluster:
         return all(
             not node["spec"].get("taints")
             and any(told["type"] == "Ready" and told["status"] == "True" for told in node["status"]["conditions"])
-            for node in self.objects("nodes")
+            for node in self.list("nodes")
         )
 
     def kill_container(self, pod: str, *, namespace: str, container: str = "task") -> None:
@@ -239,7 +240,7 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _processes(self, pod: str, namespace: str, container: str) -> tuple[list[int], str]:
+    def _processes(self, pod: str, namespace: str, container: str) -> tuple[Sequence[int], str]:
         for told in self.get("pod", pod, namespace=namespace)["status"].get("containerStatuses", []):
             if told["name"] == container and "running" in told["state"]:
                 *pids, group = self._script("processes", told["containerID"].partition("://")[2]).split()

@@ -53,9 +53,15 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def control_plane(kubernetes_programs: programs.Programs) -> Iterator[Cluster]:
+def _records(kubernetes_programs: programs.Programs) -> Iterator[Cluster]:
     with Cluster(nodes=6, zones=3, real=False) as started:
         yield started
+
+
+@pytest.fixture
+def control_plane(_records: Cluster) -> Iterator[Cluster]:
+    yield _records
+    _records.heal()
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def install(operator: Operator, cluster: Cluster) -> None:
     cluster.kubectl("apply", "--server-side", "-f", "-", given=_adapted(operator, text), timeout=120)
     about = ["-n", operator.namespace, f"deployment/{operator.deployment}"]
     cluster.kubectl("wait", "--for=condition=Available", "--timeout=120s", *about, timeout=150)
-    until(lambda: cluster.objects("endpointslices", namespace=operator.namespace), f"the addresses of {operator.name}")
+    until(lambda: cluster.list("endpointslices", namespace=operator.namespace), f"the addresses of {operator.name}")
 
 
 def _adapted(operator: Operator, text: str) -> str:

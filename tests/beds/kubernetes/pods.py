@@ -79,7 +79,7 @@ def running(cluster: Cluster, name: str, index: int, *, namespace: str, other: s
 
     def look() -> dict[str, Any] | None:
         labels = f"job-name={name},batch.kubernetes.io/job-completion-index={index}"
-        for found in cluster.objects("pods", namespace=namespace, labels=labels):
+        for found in cluster.list("pods", namespace=namespace, labels=labels):
             told = found["status"].get("containerStatuses", [])
             if found["metadata"]["uid"] != other and any("running" in container["state"] for container in told):
                 return found
