@@ -134,7 +134,7 @@ def test_a_pod_asks_the_api_with_its_token_and_has_none_without(cluster, namespa
 
 def test_the_api_server_goes_and_comes_back_with_all_it_knew(control_plane, quarter):
     control_plane.stop_api()
-    with pytest.raises(RuntimeError, match="connection reset|EOF"):
+    with pytest.raises(RuntimeError, match=r"connection reset|EOF"):
         control_plane.kubectl("get", "namespaces", "--request-timeout=3s")
     control_plane.start_api()
     assert control_plane.get("namespace", quarter)["metadata"]["name"] == quarter
