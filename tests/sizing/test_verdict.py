@@ -16,7 +16,7 @@ from sizing.models import HERE, MB, GiB, dense, hosts, looked_at, recommender
 
 CASES: dict[str, tuple[Model, Place, int]] = {
     "table": (recommender(), hosts(8), 4),
-    "dense": (dense(100 * MB, slots=2, batch=2048).timed(0.5, 4), hosts(4), 4),
+    "dense": (dense(100 * MB, slots=2, batch=2048).timed(0.8, 4), hosts(4), 4),
     "dense_slow_link": (dense(400 * MB, batch=256).timed(0.05, 4), hosts(4, bandwidth=1.25e7), 4),
     "one": (looked_at(), HERE, 1),
     "too_many_here": (dense(2 * 10**9, slots=2), HERE, 4),
