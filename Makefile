@@ -14,7 +14,7 @@ DEV := $(VENV)/.dev-installed
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP TF_CONFIG
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint docs bench soak lock clean
+.PHONY: help demo test test-fast lint docs bench soak bed bed-beside lock clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,7 +23,7 @@ demo: $(DEMO) ## train a real classifier on two workers of this machine
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/phalanx run --name demo --workers 2 examples/custom_loop/train.py
 	@$(BIN)/phalanx logs last worker:0 | grep '^accuracy' | tail -n 1
 
-test: lint docs ## lint, docs, and every test but the soak
+test: bed-beside lint docs ## lint, docs, and every test but the soak
 	$(PYTEST) -m "not soak"
 
 test-fast: $(DEV) ## pure and protocol tests, within a minute
@@ -32,6 +32,14 @@ test-fast: $(DEV) ## pure and protocol tests, within a minute
 soak: $(DEV) ## the long repeats, and a hundred faults on the digits example
 	$(PYTEST) -m soak
 	$(BIN)/python bench/soak.py
+
+bed: $(DEV) ## build the Kubernetes that tests/cluster runs on, where it is not built yet (20 minutes, once)
+	$(BIN)/python $(BED) build
+
+# In the background, giving way to all else, and ending with this make; tests/cluster comes last then, and waits for it.
+bed-beside: $(DEV) ## the same in the background, as `make test` begins with
+	@nohup $(BIN)/python $(BED) build --beside $$PPID >/dev/null 2>&1 &
+BED := tests/beds/kubernetes/programs.py
 
 lint: $(DEV) ## style, types, and the direction of every import
 	$(BIN)/ruff check

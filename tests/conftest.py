@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytest_plugins = ["beds.kubernetes.fixtures"]
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -23,7 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Forget the developer's shell before anything is imported: PYTHONUNBUFFERED alone hides lost output (facts 13)."""
     for name in list(os.environ):
-        if name in {"PYTHONUNBUFFERED", "TF_CONFIG"} or name.startswith("PHALANX_"):
+        if name in {"PYTHONUNBUFFERED", "TF_CONFIG"} or (
+            name.startswith("PHALANX_") and not name.startswith("PHALANX_BED_")
+        ):
             del os.environ[name]
     # A shell's background job ignores SIGINT, and so would everything that the tests start.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

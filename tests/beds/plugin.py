@@ -1,20 +1,23 @@
 """Nothing is skipped in silence: `make test` loads this with `-p`. With BEDS=require a skip is a failure.
 
-A *bed* is what a test needs of the machine beyond Python (real TensorFlow, several cores, later Slurm or a cluster).
+A *bed* is what a test needs of the machine beyond Python (real TensorFlow, several cores, a Kubernetes cluster).
 Without the variable the skipped tests are listed with their reasons above pytest's closing line.
+
+Side by side, the files of tests/cluster run in one process, one after the other: they share their clusters.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+_CLUSTER: Final = "tests/cluster/"
 _REQUIRED = pytest.StashKey[bool]()
 
 
@@ -42,9 +45,26 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start TensorFlow come first: side by side, no process is left alone with a long one at the end."""
+    """What takes long comes first: side by side, no process is left alone with it at the end.
+
+    That is tests/cluster, then the files that start TensorFlow. A cluster that is still being built comes last.
+    """
     slow = {item.path for item in items if item.get_closest_marker("tensorflow")}
-    items.sort(key=lambda item: item.path not in slow)
+    clusters = -1 if os.environ.get("BEDS_BUILT") else 1
+    items.sort(key=lambda item: (clusters if _CLUSTER in item.nodeid else 0, item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - only where tests run side by side
+
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc] # it has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return _CLUSTER if _CLUSTER in nodeid else str(super()._split_scope(nodeid))
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

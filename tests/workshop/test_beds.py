@@ -58,3 +58,23 @@ def test_another_value_of_beds_is_refused(tmp_path):
     done = run_pytest(tmp_path, BEDS="yes")
     assert done.returncode != 0
     assert "BEDS=yes: the only value is `require`" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("built", "order"), [("1", "cluster other"), ("", "other cluster")], ids=["built", "not yet"])
+def test_what_needs_a_cluster_comes_first_or_waits_to_the_last_for_its_build(tmp_path, built, order):
+    for name in ("cluster", "other"):
+        (tmp_path / "tests" / name).mkdir(parents=True)
+        (tmp_path / "tests" / name / f"test_{name}.py").write_text(f"def test_{name}(): ...\n", encoding="utf-8")
+    done = run_pytest(tmp_path, "--collect-only", "-q", "-p", "no:randomly", BEDS_BUILT=built)
+    places = [line.rpartition("::test_")[2] for line in done.stdout.splitlines() if line.startswith("tests/")]
+    assert " ".join(places) == order
+
+
+def test_side_by_side_the_files_of_the_cluster_stay_together(tmp_path):
+    (tmp_path / "tests/cluster").mkdir(parents=True)
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / f"tests/cluster/test_{name}.py").write_text("def test_it(): ...\n", encoding="utf-8")
+    done = run_pytest(tmp_path, "-n", "3", "--dist", "loadfile", "-v", "-p", "no:randomly")
+    ran = {line.split("]")[0] for line in done.stdout.splitlines() if "PASSED" in line and "tests/cluster/" in line}
+    assert done.returncode == 0
+    assert len(ran) == 1

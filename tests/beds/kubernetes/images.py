@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import platform
 import subprocess
 import tarfile
@@ -55,7 +54,7 @@ def pack(name: str, root: Path, archive: Path, *, entrypoint: str | None = None)
             named = described | {"annotations": {"io.containerd.image.name": full_name(name)}}
             _file(out, "index.json", {"schemaVersion": 2, "manifests": [named]})
             _file(out, "oci-layout", {"imageLayoutVersion": "1.0.0"})
-        os.replace(new, archive)
+        new.replace(archive)
     return str(described["digest"])
 
 

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -126,19 +127,22 @@ def _go_version() -> str:
 
 def obstacle() -> str | None:
     """Why this machine can run no cluster at all, or None."""
-    if sys.platform != "linux":
-        return "a Kubernetes cluster needs Linux"
-    if os.geteuid() != 0:
-        return "a Kubernetes cluster of the tests needs root, for its namespaces"
-    if programs().whole:
-        return None
+    lacking: dict[str, bool] = {
+        "a Kubernetes cluster needs Linux": sys.platform != "linux",
+        "a Kubernetes cluster of the tests needs root, for its namespaces": os.geteuid() != 0,
+    }
     if GIVEN:
-        return f"PHALANX_BED_KUBERNETES={GIVEN} holds no built programs (no file `whole`)"
-    if shutil.which("go") is None:
-        return "building Kubernetes needs Go (or PHALANX_BED_KUBERNETES, a folder of programs built elsewhere)"
-    if shutil.which("apt-get") is None:
-        return "the container tools of the bed come from Debian's packages, and there is no apt-get here"
-    return None
+        lacking[f"PHALANX_BED_KUBERNETES={GIVEN} holds no built programs (no file `whole`)"] = not programs().whole
+    elif not programs().whole:
+        lacking |= {
+            "building Kubernetes needs Go (or PHALANX_BED_KUBERNETES, a folder of programs built elsewhere)": (
+                shutil.which("go") is None
+            ),
+            "the container tools of the bed come from Debian's packages, and there is no apt-get here": (
+                shutil.which("apt-get") is None
+            ),
+        }
+    return next((reason for reason, true in lacking.items() if true), None)
 
 
 def absent() -> str | None:
@@ -166,10 +170,11 @@ def being_built() -> bool:
 
 def wait(say: Callable[[str], None], *, every: float = 60) -> None:
     """Wait for a build that is going on; says so now and then."""
-    begun = said = time.monotonic()
+    begun = time.monotonic()
+    said = begun - every
     while being_built() and not programs().whole:
         now = time.monotonic()
-        if now - said >= every or now == begun:
+        if now - said >= every:
             said = now
             say(f"waiting for the build of Kubernetes, {now - begun:.0f} s by now (see {_beside('log')})")
         time.sleep(0.5)
@@ -263,8 +268,6 @@ def _end_with(pid: int) -> None:
         except ProcessLookupError:
             os.killpg(0, 15)
             return
-        import select  # noqa: PLC0415 - only this thread needs it
-
         select.select([gone], [], [])
         os.killpg(0, 15)
 
