@@ -1,10 +1,11 @@
-"""What `phalanx advise` reckons beside what `phalanx bench` measures: three models, two workers, in turns.
+"""What `phalanx advise` reckons beside what `phalanx bench` measures: three models of 2 workers, one over a ps too.
 
-    .venv/bin/python bench/advise.py [rounds, default 5] [workers, default 2]
+    .venv/bin/python bench/advise.py [rounds, default 5] [workers, default 2] [models by +, default all]
 
 Each round looks at each script anew and then trains it, so that both see the machine as it is at that moment. Where
 others use it too, steps/s are theirs as well; core milliseconds a step are not, and what they allow on an idle machine
-(cores / core time) is printed beside.
+(cores / core time) is printed beside. A pair waits a minute at most for others to be quiet, and those that were quiet
+throughout are told apart.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+
+from steps import QUIET, clock, others_since
 
 ROOT = Path(__file__).parents[1]
 ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -79,40 +83,108 @@ with strategy.scope():
 ids = np.random.randint(0, 200_000, (4096, 20)).astype("i4")
 data = tf.data.Dataset.from_tensor_slices((ids, np.zeros((4096, 1), "f4")))
 {KERAS}{LOOP}"""
-MODELS = {"dense, small": SMALL, "dense, 50 MB": WIDE, "table, 26 MB": TABLE}
+SERVED = """
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+if resolver.task_type in ("worker", "ps"):
+    tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+    ).join()
+strategy, BATCH = tf.distribute.ParameterServerStrategy(resolver), 128
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+with strategy.scope():
+    table = tf.Variable(tf.random.uniform((200_000, 32)))
+    kernels = [tf.Variable(tf.random.normal(shape, stddev=0.05)) for shape in ((640, 64), (64, 1))]
+
+def batches(context):
+    ids = tf.random.uniform((4096, 20), 0, 200_000, tf.int32)
+    return tf.data.Dataset.from_tensor_slices(ids).repeat().batch(BATCH, drop_remainder=True)
+
+@tf.function
+def data_of_worker():
+    return strategy.distribute_datasets_from_function(batches)
+
+def replica(ids):
+    with tf.GradientTape() as tape:
+        rows = tf.reshape(tf.nn.embedding_lookup(table, ids), (BATCH, 640))
+        loss = tf.reduce_mean(tf.square(tf.nn.relu(rows @ kernels[0]) @ kernels[1]))
+    rows, *gradients = tape.gradient(loss, [table, *kernels])
+    table.scatter_sub(tf.IndexedSlices(0.05 * rows.values, rows.indices))
+    for kernel, gradient in zip(kernels, gradients):
+        kernel.assign_sub(0.05 * gradient)
+    return loss
+
+@tf.function
+def step(data):
+    return strategy.run(replica, args=(next(data),))
+
+data = iter(coordinator.create_per_worker_dataset(data_of_worker))
+while True:
+    for _ in range(20):
+        coordinator.schedule(step, args=(data,))
+    coordinator.join()
+"""
+MODELS = {
+    "dense, small": (SMALL, ()),
+    "dense, 50 MB": (WIDE, ()),
+    "table, 26 MB": (TABLE, ()),
+    "table, 26 MB, over 1 ps": (SERVED, ("--ps", "1")),
+}
 
 
-def measured(folder: Path, text: str, workers: int) -> dict[str, float]:
+def measured(folder: Path, text: str, workers: int, *more: str) -> dict[str, float]:
     (folder / "train.py").write_text(text)
-    argv = [sys.executable, "-m", "phalanx", "bench", "--workers", str(workers), "--steps", "30", "--json", "train.py"]
-    done = subprocess.run(argv, cwd=folder, env=ENV, check=True, stdout=subprocess.PIPE)
+    argv = [sys.executable, "-m", "phalanx", "bench", "--workers", str(workers), "--steps", "30", "--json", *more]
+    done = subprocess.run([*argv, "train.py"], cwd=folder, env=ENV, check=True, stdout=subprocess.PIPE)
     [row] = json.loads(done.stdout)
     return row
+
+
+def await_quiet(seconds: float) -> None:
+    """Until nobody else runs, for so long at most."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        start = clock()
+        time.sleep(3)
+        if others_since(start) < QUIET:
+            return
 
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     workers = int(sys.argv[2]) if len(sys.argv) > 2 else 2
+    wanted = sys.argv[3].split("+") if len(sys.argv) > 3 else list(MODELS)
     cores = len(os.sched_getaffinity(0))
-    off: dict[str, list[tuple[float, float, float]]] = {name: [] for name in MODELS}
+    pairs: dict[str, list[tuple[float, ...]]] = {name: [] for name in wanted}
     print(f"{workers} workers, {cores} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
     with tempfile.TemporaryDirectory() as name:
         for _ in range(rounds):
-            for model, text in MODELS.items():
-                row = measured(Path(name), text, workers)
+            for model in wanted:
+                await_quiet(60)
+                start = clock()
+                text, more = MODELS[model]
+                row = measured(Path(name), text, workers, *more)
+                others = others_since(start)
                 steps, reckoned = row["steps_per_s"], row["steps_per_s_reckoned"]
                 own = cores / row["core_s_per_step"]
-                ratio = row["worker_bytes_reckoned"] / row["worker_bytes"]
-                off[model].append((reckoned / steps - 1, reckoned / own - 1, ratio - 1))
                 held, need = row["worker_bytes"] / 1e6, row["worker_bytes_reckoned"] / 1e6
-                speed = f"{steps:.4g} steps/s measured, {own:.4g} with the cores to itself, {reckoned:.4g} reckoned"
-                memory = f"{held:.0f} MB measured, {need:.0f} reckoned"
-                print(f"{model}: {speed}; {memory}; load {os.getloadavg()[0]:.1f}", flush=True)
-    for model, pairs in off.items():
-        by_time, by_core, by_byte = (statistics.median(pair[at] for pair in pairs) for at in range(3))
-        speed = f"{by_time:+.0%} in steps/s ({by_core:+.0%} by core time)"
-        print(f"{model}: off by {speed}, {by_byte:+.0%} in memory; median of {rounds}")
-    print(f"load {os.getloadavg()[0]:.1f} after")
+                pairs[model].append((steps, own, reckoned, held, need, float(others < QUIET)))
+                print(f"{model}: {told([pairs[model][-1]])}; others had {others:.0%}", flush=True)
+    for model, all_of_it in pairs.items():
+        quiet = [pair for pair in all_of_it if pair[-1]]
+        print(f"{model}, median of {len(all_of_it)}: {told(all_of_it)}")
+        if quiet:
+            print(f"{model}, median of the {len(quiet)} that were quiet: {told(quiet)}")
+
+
+def told(pairs: list[tuple[float, ...]]) -> str:
+    """Medians, and medians of what each pair is off."""
+    steps, own, reckoned, held, need = (statistics.median(pair[at] for pair in pairs) for at in range(5))
+    by_time, by_core, by_byte = (
+        statistics.median(pair[one] / pair[other] - 1 for pair in pairs) for one, other in ((2, 0), (2, 1), (4, 3))
+    )
+    speed = f"{steps:.4g} steps/s measured, {reckoned:.4g} reckoned ({by_time:+.0%}; {by_core:+.0%} by core time"
+    return f"{speed}: {own:.4g}); {held:.0f} MB measured, {need:.0f} reckoned ({by_byte:+.0%})"
 
 
 if __name__ == "__main__":

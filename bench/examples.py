@@ -9,6 +9,7 @@ starts nor the tracing of graphs count, but the evaluation after each epoch does
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,13 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from byhand import MOVIELENS, environ, figures, start_all  # noqa: E402 - the path above is what makes it this tree's
+from byhand import MOVIELENS, environ, figures, start, start_all  # noqa: E402 - the path above makes it this tree's
+from phalanx.agent.ports import PortHolder  # noqa: E402 - as above
 
 MOST = 600.0  # seconds for one run
 
@@ -35,6 +38,9 @@ class Row:
     epochs: int
     steps: int  # an epoch
     hand: bool = True  # whether it works by hand, too
+    checkpoint: bool = False  # whether it is told where to save
+    evaluator: bool = False  # whether one scores what it saves
+    job: str = ""  # the job.yaml that starts its readers, and by hand a dispatcher and two of them
 
 
 ROWS = (
@@ -42,6 +48,9 @@ ROWS = (
     Row(script="legacy_keras/train.py", roles={"worker": 2}, epochs=10, steps=30),
     Row(script="keras_fit/train.py", roles={"worker": 1}, epochs=10, steps=30),
     Row(script="keras_fit/train.py", roles={"worker": 2}, epochs=10, steps=30, hand=False),
+    Row(script="sidecar_evaluator/train.py", roles={"worker": 2}, epochs=10, steps=30, checkpoint=True, evaluator=True),
+    Row(script="preemption/train.py", roles={"worker": 2}, epochs=10, steps=30, checkpoint=True),
+    Row(script="tf_data_service/train.py", roles={"worker": 2}, epochs=5, steps=30, job="job.yaml"),
     Row(script="recommender/loop.py", roles={"chief": 1, "worker": 1, "ps": 2}, epochs=12, steps=90),
     Row(script="recommender/loop.py", roles={"chief": 1, "worker": 2, "ps": 2}, epochs=12, steps=90),
     Row(script="recommender/fit.py", roles={"chief": 1, "worker": 1, "ps": 2}, epochs=6, steps=90),
@@ -49,21 +58,50 @@ ROWS = (
 )
 
 
-def by_hand(row: Row) -> list[tuple[float, str]]:
+def by_hand(row: Row, home: Path) -> list[tuple[float, str]]:
     """The leader's lines with the moment of each."""
-    tasks = start_all(row.roles, ROOT / "examples" / row.script, "--epochs", row.epochs)
-    leader = next(iter(tasks.values()))
-    try:
-        said = [(time.time(), line.rstrip("\n")) for line in leader.stdout]
-        if leader.wait(timeout=MOST):
-            raise SystemExit(f"{row.script} by hand: exit code {leader.returncode}")
-        return said
-    finally:
-        if "ps" in row.roles:
+    script, words = ROOT / "examples" / row.script, ["--epochs", row.epochs]
+    if row.checkpoint:
+        words += ["--checkpoint", tempfile.mkdtemp(dir=home)]
+    with others(row, script, words, home) as more:
+        tasks = start_all(row.roles, script, *words, *more)
+        leader = next(iter(tasks.values()))
+        try:
+            said = [(time.time(), line.rstrip("\n")) for line in leader.stdout]
+            if leader.wait(timeout=MOST):
+                raise SystemExit(f"{row.script} by hand: exit code {leader.returncode}")
+            return said
+        finally:
+            if "ps" in row.roles:
+                for task in tasks.values():
+                    task.kill()
             for task in tasks.values():
-                task.kill()
-        for task in tasks.values():
-            task.communicate(timeout=MOST)
+                task.communicate(timeout=MOST)
+
+
+@contextlib.contextmanager
+def others(row: Row, script: Path, words: list[object], home: Path) -> Iterator[list[object]]:
+    """Who stands beside the training while it lasts, and what the training is told of them."""
+    servers, more = [], []
+    if row.evaluator:
+        alone = {"cluster": {"worker": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}
+        servers.append(start(script, *words, tf_config=alone))
+    if row.job:
+        holder = PortHolder()
+        dispatcher, *readers = (f"127.0.0.1:{port}" for port in holder.hold(3))
+        holder.release_all()
+        journal = tempfile.mkdtemp(dir=home)
+        serve = script.with_name("dispatcher.py")
+        servers.append(start(serve, "--port", dispatcher.rpartition(":")[2], "--journal", journal))
+        read = script.with_name("data_worker.py")
+        servers += [start(read, "--dispatcher", dispatcher, "--address", reader) for reader in readers]
+        more = ["--service", dispatcher]
+    try:
+        yield more
+    finally:
+        for server in servers:
+            server.kill()
+            server.communicate()
 
 
 def by_phalanx(row: Row, home: Path) -> list[tuple[float, str]]:
@@ -75,9 +113,21 @@ def by_phalanx(row: Row, home: Path) -> list[tuple[float, str]]:
         for role, count in row.roles.items()
         if role != "chief"
     ]
-    words = ["--quiet", "--max-restarts=0", f"--runs={home}", *sizes, ROOT / "examples" / row.script]
+    script = ROOT / "examples" / row.script
+    if row.job:
+        job = script.with_name(row.job).read_text().replace("[train.py,", f"[train.py, --epochs, '{row.epochs}',")
+        made = home / row.job
+        made.write_text(f"folder: {script.parent}\n{job}")
+        sizes, last = [], [made]
+    else:
+        last = [script, f"--epochs={row.epochs}"]
+    if row.checkpoint:
+        sizes.append(f"--checkpoint={tempfile.mkdtemp(dir=home)}")
+        last.append("--checkpoint={checkpoint}")
+    if row.evaluator:
+        sizes.append("--evaluator")
     done = subprocess.run(
-        [*phalanx, "run", *words, f"--epochs={row.epochs}"],
+        [*phalanx, "run", "--quiet", "--max-restarts=0", f"--runs={home}", *sizes, *last],
         env=env,
         cwd=home,
         capture_output=True,
@@ -108,6 +158,8 @@ def losses(said: list[tuple[float, str]]) -> list[float]:
 def best(said: list[tuple[float, str]]) -> str:
     """The last epoch's figure on data that were never trained on."""
     lines = [line for _, line in said]
+    if found := [line for line in lines if line.startswith("accuracy ")]:
+        return found[-1]
     name = "accuracy" if figures(lines, "accuracy") else "rmse"
     return f"{name} {figures(lines, name)[-1]:.3f}"
 
@@ -129,9 +181,13 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory() as home:
         for row in (row for row in ROWS if chosen.name in row.script):
-            pairs = [(by_hand(row) if row.hand else None, by_phalanx(row, Path(home))) for _ in range(chosen.pairs)]
+            pairs = [
+                (by_hand(row, Path(home)) if row.hand else None, by_phalanx(row, Path(home)))
+                for _ in range(chosen.pairs)
+            ]
             hand, ours = pairs[-1]
             tasks = ", ".join(f"{count} {role}" for role, count in row.roles.items())
+            tasks += ", 1 evaluator" if row.evaluator else ", 1 dispatcher, 2 readers" if row.job else ""
             same, slow = compared(hand, ours) if hand else "-", "-"
             if row.hand:
                 slow = f"{statistics.median(pace(row, hand) for hand, _ in pairs if hand):.0f}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from phalanx.decide.quorum import LINE, TURN, lease_for
+from phalanx.errors import PlaceError
 from phalanx.events import RunEnded
 from phalanx.protocol import people
-from phalanx.protocol.people import LeadMuteError, LeadUnreachableError
+from phalanx.protocol.people import LeadBarredError, LeadMuteError, LeadUnreachableError
 from phalanx.records.index import Entry
 from phalanx.records.leadfile import last_beat
 from phalanx.records.reader import read_end, read_state
@@ -57,6 +59,9 @@ def succession(entry: Entry, wrong: LeadUnreachableError) -> float:
     A lead that is frozen, or whose successor starts on the same host, is connected to and does not answer. Where
     nobody listens, another host may take over.
     """
+    with contextlib.suppress(PlaceError):
+        if (carrier := people.carrier_of(entry.address)) is not None:
+            return carrier.patience(entry.address)
     beat = last_beat(entry.files)
     if beat is None:
         return 0.0
@@ -73,16 +78,20 @@ def audience(entry: Entry, ask: Callable[[str, str], T], *, say: Callable[[str],
 
     `say` hears once that one is waited for. Raises what `ask` raises; LeadUnreachableError once nobody will come.
     """
-    told = False
+    told: float | None = None
     while True:
         begun = time.monotonic()
         try:
             return ask(entry.address, entry.token)
+        except LeadBarredError:
+            raise
         except LeadUnreachableError as wrong:
             left = succession(entry, wrong)
+            if "://" in entry.address and told is not None:
+                left -= begun - told
             if left <= 0 or read_end(entry.files) is not None:
                 raise
-        if not told:
+        if told is None:
             say(f"the lead of {entry.run} does not answer; its successor is awaited, for up to {left:.0f} s")
-            told = True
+            told = begun
         time.sleep(max(begun + _AGAIN - time.monotonic(), 0.0))

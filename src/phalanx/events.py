@@ -116,6 +116,8 @@ class TaskExited(TaskEvent):
     raised: str = ""
     raised_at: str = ""
     error_file: str = ""
+    #: Whether that was inside a training step; None where nobody tells.
+    inside: bool | None = None
     #: The last line of its stdout, where stderr has no word of its own.
     last_output: str = ""
     cpu_seconds: float = 0.0
@@ -171,6 +173,8 @@ class TaskStalled(TaskEvent):
     doing: str = ""
     #: Whether it waits for its peers, as far as its connections tell: the culprit is one that does not.
     waits: bool = False
+    #: Whether it is inside a training step; None where nobody tells.
+    inside: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,7 +256,8 @@ class CulpritNamed(Event):
     host: int | None
     #: user, platform, infrastructure or preemption.
     kind: str
-    #: By what it was noticed: its exit where empty, else `start`, `silence`, `hang`, `frozen`, `finish` or `host`.
+    #: By what it was noticed: its exit where empty, else `start`, `silence`, `hang`, `frozen`, `finish`, `alone`
+    #: or `host`.
     sign: str = ""
     cause: str
     victims: tuple[TaskId, ...] = ()

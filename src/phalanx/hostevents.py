@@ -22,6 +22,8 @@ class HostJoined(Event):
     agent_pid: int
     #: Which agent process it is: a lead that takes over knows it again by that.
     instance: str = ""
+    #: The only role whose tasks it takes; empty: any.
+    role: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +32,9 @@ class HostLost(Event):
 
     host: int
     reason: str
+    #: Whose failure that is, where the place says more than that it is gone, and what to do then.
+    kind: str = ""
+    hint: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

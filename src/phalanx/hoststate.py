@@ -17,12 +17,25 @@ class HostState:
     #: When it, or the agent that was here before it, was last lost, and why.
     lost_at: float | None = None
     lost_why: str = ""
+    lost_kind: str = ""
+    lost_hint: str = ""
     left: bool = False
     #: Somebody is taking it away.
     leaving: bool = False
     #: Standbys for the next generation, and the bytes that only they use.
     standbys: int = 0
     standby_bytes: int = 0
+
+    def followed_by(self, joined: ev.HostJoined) -> HostState:
+        """The same host with another agent. What the one before has left behind is still to be judged."""
+        return HostState(
+            id=self.id,
+            joined=joined,
+            lost_at=self.lost_at,
+            lost_why=self.lost_why,
+            lost_kind=self.lost_kind,
+            lost_hint=self.lost_hint,
+        )
 
     @property
     def living(self) -> bool:

@@ -206,6 +206,8 @@ class _Watch:
         self._told: set[int] = set()
 
     def __call__(self) -> str | RunEnded | None:
+        for word in self._launched.started.news():
+            self._orders.say(word)
         for host, reason in self._launched.started.lost().items():
             if host not in self._told:
                 entry = self._launched.entry
@@ -255,6 +257,10 @@ class _Stopper:
             if hard:
                 self._launched.started.kill()
 
+    def say(self, message: str) -> None:
+        """To whoever looks on."""
+        self._view.say(message)
+
     def repeat(self) -> None:
         """Ask again what no lead has taken note of."""
         if self._unheard:
@@ -263,7 +269,12 @@ class _Stopper:
 
     def _order(self) -> None:
         entry, self._unheard = self._launched.entry, True
-        people.stop(entry.address, entry.token, hard=self._asked > 1, by=f"{self._name} to the launcher")
+        by = f"{self._name} to the launcher"
+        try:
+            people.stop(entry.address, entry.token, hard=self._asked > 1, by=by)
+        except PlaceError:
+            if self._asked > 1 or not self._launched.started.stop(by):
+                raise
         self._unheard = False
 
 

@@ -86,12 +86,16 @@ def patient_stderr(*, apart: bool = False) -> None:
     sys.stderr = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace", line_buffering=True)
 
 
-def last_word_to(fd: int) -> None:
-    """As this process ends, its last line on stderr goes there too, where that is a pipe: a disk may not have it."""
+def last_word_to(where: int | str) -> None:
+    """As this process ends, its last line on stderr goes there too: into a pipe, since a disk may not have it, or into
+    a file that is still empty then.
+    """
 
     def tell() -> None:
         try:
-            if _Said.line and stat.S_ISFIFO(os.fstat(fd).st_mode):
+            fd = os.open(where, os.O_WRONLY) if isinstance(where, str) else where
+            facts = os.fstat(fd)
+            if _Said.line and (stat.S_ISFIFO(facts.st_mode) or (isinstance(where, str) and not facts.st_size)):
                 os.write(fd, _Said.line + b"\n")
         except OSError:
             return  # whoever would have read it has gone

@@ -69,6 +69,12 @@ def redact(text: str) -> str:
     return _search(text)
 
 
+def tells(text: str) -> bool:
+    """Whether a text seems to hold a credential itself: a reference to a variable, as `$TOKEN`, is none."""
+    plain = _REFERRED.sub(" ", text)
+    return redact(plain) != plain
+
+
 def _search(text: str) -> str:
     for pattern, replacement in _SHAPES:
         text = pattern.sub(replacement, text)
@@ -86,6 +92,10 @@ def _masked(match: re.Match[str]) -> str:
     return f"{match['head']}{quote}{MASK}{quote if len(value) > 1 and value.endswith(quote) else ''}"
 
 
+#: `--token=$TOKEN`, `PASSWORD="${PASSWORD}"`, `--key $(KEY)`: from the name on, or after an option.
+_REFERRED = re.compile(
+    r"(?:[\w-]+[\"']?[=:][\"']?|(?<!\S)--?[\w-]+[ \t]+[\"']?)?(?:\$\w+|\$\{\w+\}|\$\(\w+\))[\"']?(?=[\s;&|\"')]|\Z)"
+)
 # Names are matched from the telling word on, whatever stands before it: PGPASSWORD, hfToken, aws_secret_access_key.
 _NAME = (
     r"(?i:token|password|passwd|passphrase|secret|credentials?"

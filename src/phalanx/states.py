@@ -174,10 +174,7 @@ def _started(state: RunState, event: ev.RunStarted) -> RunState:
 
 def _joined(state: RunState, event: ev.HostJoined) -> RunState:
     before = state.hosts.get(event.host)
-    again = HostState(id=event.host, joined=event)
-    if before is not None:  # what it left behind is still to be judged
-        again = dataclasses.replace(again, lost_at=before.lost_at, lost_why=before.lost_why)
-    return _host(state, again)
+    return _host(state, before.followed_by(event) if before else HostState(id=event.host, joined=event))
 
 
 def _withdrawn(state: RunState, event: ev.HostWithdrawn) -> RunState:
@@ -211,7 +208,9 @@ def _lost(state: RunState, event: ev.HostLost) -> RunState:
         else task
         for name, task in state.tasks.items()
     }
-    lost = dataclasses.replace(known, lost=event.reason, lost_at=now, lost_why=event.reason)
+    lost = dataclasses.replace(
+        known, lost=event.reason, lost_at=now, lost_why=event.reason, lost_kind=event.kind, lost_hint=event.hint
+    )
     return dataclasses.replace(_host(state, lost), tasks=tasks)
 
 

@@ -39,6 +39,20 @@ def test_the_tightest_cgroup_counts_and_file_caches_in_it_are_free(tmp_path):
     assert machine.memory() == Memory(total=400_000_000, available=100_000_000)
 
 
+@pytest.mark.parametrize("seen", ["kubepods/pod1/c1", "."])  # without a namespace the folder is the root itself
+def test_a_containers_limit_of_version_1_counts_where_it_is_seen(tmp_path, seen):
+    machine = told(tmp_path)
+    (tmp_path / "proc/self/cgroup").write_text("10:cpu,cpuacct:/x\n4:memory:/kubepods/pod1/c1\n0::/\n")
+    group = tmp_path / "cg" / "memory" / seen
+    group.mkdir(parents=True)
+    (group / "memory.limit_in_bytes").write_text("400000000\n")
+    (group / "memory.usage_in_bytes").write_text("350000000\n")
+    (group / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 50000000\n")
+    if seen != ".":
+        (tmp_path / "cg/memory/memory.limit_in_bytes").write_text("9223372036854771712\n")
+    assert machine.memory() == Memory(total=400_000_000, available=100_000_000)
+
+
 def test_what_cannot_be_read_is_nothing(tmp_path):
     machine = Machine(proc=tmp_path, cgroups=tmp_path)
     assert machine.memory() == Memory(total=0, available=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import os
 import time
 
@@ -71,6 +72,25 @@ def test_a_pattern_that_takes_too_long_says_so_instead_of_half_of_what_fits(job,
     output = look(pattern, str(job), longest=-1)
     assert (output.count, output.newest) == (0, None)
     assert "name its folder more exactly" in output.wrong
+
+
+@pytest.mark.parametrize("pattern", ["*/*/*.h5", "*/?/none", "[0-9]*/*/", "/*/*/*/*/*/*/*/*/*/at all"])
+def test_a_wide_pattern_that_nothing_fits_is_bounded_too(tmp_path, monkeypatch, pattern):
+    for number in range(40):
+        (tmp_path / str(number) / "a").mkdir(parents=True)
+        (tmp_path / str(number) / "a" / "model.keras").touch()
+    listed, usual = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or usual(path))
+    output = look(pattern, str(tmp_path), longest=-1)
+    assert "name its folder more exactly" in output.wrong
+    assert len(listed) <= 10, "it stops at once, and not when all has been looked through"
+
+
+def test_a_pattern_of_several_levels_finds_what_glob_finds(job):
+    for pattern in ("*/*/*.index", "*/*", "ckpt/*/", "*/", "c*t/**/two*", "**/deep/*", "./ckpt/../*.keras", "**/"):
+        fits = set(filter(None, outputs._fitting(str(job), pattern.split("/"))))
+        there = {os.path.realpath(one) for one in glob.glob(f"{job}/{pattern}", recursive=True)}  # noqa: PTH207 - as users write it
+        assert {os.path.realpath(one) for one in fits} == there, pattern
 
 
 def test_a_disk_that_hangs_takes_no_answer_from_the_other_patterns(job, monkeypatch):

@@ -18,6 +18,7 @@ class Told:
     stepped: float | None = None
     longest: float = 0.0
     doing: str = ""
+    inside: bool | None = None
 
 
 class Film:
@@ -129,6 +130,7 @@ Current thread 0x00007f2 (most recent call first):
 """
 TF = '  File "/v/lib/python3.11/site-packages/tensorflow/python/eager/execute.py", line 53 in quick_execute'
 OWN = '  File "/home/me/train.py", line 14 in step'
+OURS = '  File "/c/agent-1/phalanx/runtime/boot/phalanx_keras3.py", line 128 in _of_this_worker'
 QUEUE = '  File "/usr/lib/python3.11/queue.py", line 171 in get'
 BACK = '  File "/v/lib/python3.11/site-packages/tensorflow/python/ops/script_ops.py", line 147 in __call__'
 
@@ -137,6 +139,7 @@ BACK = '  File "/v/lib/python3.11/site-packages/tensorflow/python/ops/script_ops
     ("text", "found"),
     [
         (STACKS.format(f"{TF}\n{OWN}"), ("train.py:14 in step", True)),
+        (STACKS.format(f"{TF}\n{OURS}\n{OWN}"), ("train.py:14 in step", True)),
         (STACKS.format(OWN), ("train.py:14 in step", False)),
         (STACKS.format(f"{QUEUE}\n{OWN}"), ("train.py:14 in step", False)),
         (STACKS.format(f"{QUEUE}\n{TF}\n{OWN}"), ("train.py:14 in step", True)),
@@ -149,7 +152,15 @@ BACK = '  File "/v/lib/python3.11/site-packages/tensorflow/python/ops/script_ops
         ),
         ("", ("", None)),
     ],
-    ids=["in a collective", "in the program", "a queue", "TensorFlow's own queue", "input of its own", "nothing"],
+    ids=[
+        "in a collective",
+        "through phalanx",
+        "in the program",
+        "a queue",
+        "TensorFlow's own queue",
+        "input of its own",
+        "nothing",
+    ],
 )
 def test_stacks_tell_where_it_is_and_whether_it_waits(text, found):
     assert telling(text) == found

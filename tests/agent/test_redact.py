@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import phalanx.redact as redact_module
-from phalanx.redact import Masker, redact
+from phalanx.redact import Masker, redact, tells
 
 # Few letters: secrets that contain, overlap and begin one another.
 SECRETS = st.lists(st.text("abc", max_size=6).map(str.encode), max_size=5)
@@ -183,3 +183,19 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=8).map("".join))
 def test_a_text_without_a_telling_word_holds_nothing_that_a_search_would_find(text):
     assert redact(text) == redact_module._search(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tells_one"),
+    [
+        ("train --token=$TOKEN --lr 0.1", False),
+        ('train --password "$PW" --x y', False),
+        ("train --api-key $(KEY)", False),
+        ("PASSWORD=${PW} train", False),
+        ("train --token=abcdefghijk", True),
+        ("train --token=$A-abcdefghijk", True),
+        ("train --password hunter22", True),
+    ],
+)
+def test_a_reference_to_a_variable_is_no_credential(text, tells_one):
+    assert tells(text) == tells_one

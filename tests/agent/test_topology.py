@@ -129,14 +129,14 @@ def plugged(folder: Path, **nodes: int) -> Path:
 
 def test_gpus_are_told_by_their_number_with_their_numa_node(tmp_path):
     library = Nvml(("00000000:3B:00.0", 0), ("00000000:D8:00.0", 0))
-    found = gpus.visible({}, nvml=lambda: library, pci=plugged(tmp_path, **{"3b": 0, "d8": 1}))
+    found = gpus.installed(nvml=lambda: library, pci=plugged(tmp_path, **{"3b": 0, "d8": 1}))
     assert [(gpu.name, gpu.node) for gpu in found] == [("0", 0), ("1", 1)]
     assert library.open == 0
 
 
 def test_a_card_that_is_cut_is_told_as_its_slices_and_a_broken_one_not_at_all(tmp_path):
     library = Nvml(("00000000:3B:00.0", 2), ("00000000:D8:00.0", 0), ("00000000:E8:00.0", 0), broken=2)
-    found = gpus.visible({}, nvml=lambda: library, pci=plugged(tmp_path, **{"3b": -1}))
+    found = gpus.installed(nvml=lambda: library, pci=plugged(tmp_path, **{"3b": -1}))
     assert [(gpu.name, gpu.node) for gpu in found] == [("MIG-101-uuid", None), ("MIG-102-uuid", None), ("1", None)]
 
 
@@ -154,7 +154,7 @@ def test_a_card_that_is_cut_is_told_as_its_slices_and_a_broken_one_not_at_all(tm
 )
 def test_an_outer_choice_of_gpus_is_kept_to_as_cuda_reads_it(said, names):
     library = Nvml(("00000000:3B:00.0", 0), ("00000000:D8:00.0", 0))
-    found = gpus.visible({"CUDA_VISIBLE_DEVICES": said}, nvml=lambda: library)
+    found = gpus.chosen(said, gpus.installed(nvml=lambda: library))
     assert [gpu.name for gpu in found] == names
 
 
@@ -162,6 +162,10 @@ def test_without_the_library_the_drivers_folder_says_how_many(tmp_path):
     pci = plugged(tmp_path / "pci", **{"3b": 1})
     (tmp_path / "driver/0000:3b:00.0").mkdir(parents=True)
     (tmp_path / "driver/0000:d8:00.0").mkdir()
-    found = gpus.visible({}, nvml=lambda: None, driver=tmp_path / "driver", pci=pci)
-    assert [(gpu.name, gpu.node) for gpu in found] == [("0", 1), ("1", None)]
-    assert gpus.visible({}, nvml=lambda: None, driver=tmp_path / "none") == ()
+    about = "Model: \t\t NVIDIA H200\nIRQ:   \t\t 37\nGPU UUID: \t GPU-{}\nVideo BIOS: \t 96.00\n"
+    (tmp_path / "driver/0000:3b:00.0/information").write_text(about.format("2f1c0a11-9b2e"))
+    (tmp_path / "driver/0000:d8:00.0/information").write_text(about.format("????????-????"))
+    found = gpus.installed(nvml=lambda: None, driver=tmp_path / "driver", pci=pci)
+    assert [(gpu.name, gpu.node, gpu.uuid) for gpu in found] == [("0", 1, "GPU-2f1c0a11-9b2e"), ("1", None, "")]
+    assert [gpu.name for gpu in gpus.chosen("GPU-2f1c,1", found)] == ["0", "1"]
+    assert gpus.installed(nvml=lambda: None, driver=tmp_path / "none") == ()

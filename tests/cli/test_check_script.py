@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from environments import switch_on
+from phalanx.script.check import IDS
 
 MWMS = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 KERAS_FIT = MWMS + "with strategy.scope(): m = tf.keras.Sequential()\nm.compile('sgd', 'mse')\nm.fit(x)\n"
@@ -103,6 +104,34 @@ def test_plan_and_run_tell_it_of_the_job_that_they_make(phalanx, folder):
     (folder / "train.py").write_text(CHIEF)
     assert "chief-is-nowhere" in "".join(phalanx("plan", "--workers", "2", "train.py")[1:])
     assert "chief-is-nowhere" not in "".join(phalanx("plan", "--workers", "2", "--chief", "train.py")[1:])
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        ("--chief",),
+        ("--chief", "--workers", "1"),
+        ("--chief", "--workers", "0"),
+        ("--workers", "2"),
+        ("--workers", "2", "--no-chief"),
+        ("--evaluator",),
+        ("--evaluator", "--chief"),
+        ("--ps", "1"),
+        ("--ps", "1", "--no-chief"),
+    ],
+)
+@pytest.mark.parametrize("text", ["CHIEF", "MWMS"])
+def test_check_and_plan_mean_the_same_job_by_the_same_words(phalanx, folder, size, text):
+    (folder / "train.py").write_text(CHIEF if text == "CHIEF" else MWMS)
+    told = ids(phalanx("check", "train.py", "--json", *size)[1])
+    planned = "".join(phalanx("plan", *size, "train.py")[1:])
+    assert sorted(told) == sorted({rule for rule in IDS if f"[{rule}]" in planned})
+
+
+def test_a_job_in_which_nobody_would_train_is_refused(phalanx, folder):
+    (folder / "train.py").write_text(MWMS)
+    code, _, err = phalanx("check", "train.py", "--workers", "0")
+    assert (code, "nobody would train" in err) == (2, True)
 
 
 def test_a_cluster_with_parameter_servers_may_be_said(phalanx, folder):
@@ -244,3 +273,38 @@ def test_the_examples_are_fine(phalanx, folder):
     for example in sorted((Path(__file__).parents[2] / "examples").glob("*/train.py")):
         code, out, _ = phalanx("check", str(example))
         assert (code, ": fine, names " in out or "[keras3-mwms-fit]" in out) == (0, True), example
+
+
+def packaged(folder: Path) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "common.py").write_text("import tensorflow as tf\ntf.constant(1)\n")
+    (folder / "pkg" / "train.py").write_text(
+        "from . import common\nimport tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+    )
+
+
+def test_a_module_is_checked_as_python_would_start_it(phalanx, folder):
+    packaged(folder)
+    code, out, _ = phalanx("check", "-m", "pkg.train", "--json")
+    assert (code, ids(out)) == (1, ["context-before-strategy"])
+    code, _, err = phalanx("check", "-m", "pkg.nothing")
+    assert (code, "no such module here" in err) == (2, True)
+
+
+def test_a_command_that_starts_a_module_is_read_before_it_runs(phalanx, folder):
+    packaged(folder)
+    code, _, err = phalanx("plan", "--workers", "2", "python", "-m", "pkg.train")
+    assert code == 2
+    assert "pkg/common.py:2:1" in err
+    assert "phalanx check -m pkg.train shows more" in err
+    (folder / "job.yaml").write_text(
+        "command: [python, -m, train, --fast]\nenv: {PYTHONPATH: pkg}\nroles: {worker: {count: 2}}\n"
+    )
+    (folder / "pkg" / "train.py").write_text(EARLY)
+    assert "context-before-strategy" in phalanx("plan", "job.yaml")[2]
+
+
+@pytest.mark.parametrize("command", [("-m", "json.tool"), ("-P", "-m", "pkg.train"), ("-c", "import pkg.train")])
+def test_what_is_not_the_users_module_is_not_read(phalanx, folder, command):
+    packaged(folder)
+    assert phalanx("plan", "--workers", "2", "python", *command)[0] == 0

@@ -30,6 +30,20 @@ def judged(told: History) -> dict[str, TaskPhase]:
     return {str(task.id): task.phase for task in told.say(named(told)).state.tasks.values()}
 
 
+def test_the_cause_gives_the_reason_where_the_exception_has_none():
+    said = (
+        'File "keras/src/backend/tensorflow/optimizer.py", line 134, in _distributed_tf_update_step',
+        "    distribution.extended.update(",
+        "AssertionError",
+    )
+    told = running().at(5)
+    about = {"raised": "AssertionError: ", "raised_at": "/job/train.py:9"}
+    told.lives(ev.TaskExited, "worker:0", pid=1, code=1, last_lines=said, **about)
+    found = named(told)
+    assert found.cause.endswith("AssertionError (train.py:9): the model was built outside strategy.scope()")
+    assert found.hint.startswith("build and compile the model within `with strategy.scope():`")
+
+
 # Asked to leave -----------------------------------------------------------------------------------------------------
 
 

@@ -168,3 +168,36 @@ def test_what_differs_from_one_start_to_the_next_tells_no_failures_apart(one, ot
 )
 def test_a_number_that_means_something_does(one, other):
     assert gist(one) != gist(other)
+
+
+KERAS = (
+    "Traceback (most recent call last):",
+    '  File "train.py", line 9, in <module>',
+    "    model.fit(x, y)",
+    '  File "/v/site-packages/keras/src/backend/tensorflow/optimizer.py", line 134, in _distributed_tf_update_step',
+    "    distribution.extended.update(",
+    "AssertionError",
+)
+#: As it is without Keras's filter.
+WHOLE = (
+    '  File "/v/site-packages/tensorflow/python/distribute/mirrored_strategy.py", line 847, in _update',
+    "    assert isinstance(var, values.DistributedVariable)",
+    "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    "AssertionError",
+)
+
+
+@pytest.mark.parametrize("said", [KERAS, WHOLE])
+def test_a_model_from_outside_the_scope_is_told_where_keras_has_only_an_assertion(said):
+    known = known_error(said)
+    assert known is not None
+    assert known.since == "the model was built outside strategy.scope()"
+    assert "strategy.scope()" in known.advice
+
+
+def test_an_assertion_of_the_program_is_its_own():
+    assert known_error(("    assert isinstance(var, str)", "AssertionError")) is None
+
+
+def test_an_exception_without_a_message_ends_in_no_colon():
+    assert telling_line(["AssertionError:"]) == "AssertionError"

@@ -12,6 +12,7 @@ import pytest
 
 from launched import Place, wait_for
 from leading import PATIENT, ends_well, lead_of, whole
+from phalanx.decide.quorum import LEASE
 
 pytestmark = pytest.mark.real
 
@@ -75,7 +76,7 @@ def test_a_run_whose_first_host_is_lost_with_its_lead_goes_on_under_the_next_hos
         os.kill(pid, signal.SIGKILL)
     begun = time.monotonic()
     here.event("run-started", epoch=2)
-    assert 9 < time.monotonic() - begun < 30
+    assert time.monotonic() - begun < LEASE  # nobody listens where it was: its agent is gone as well
     assert rule(here)["address"] != before
     here.event("host-lost", host=0)
     here.event("task-started", 2, generation=2)

@@ -296,6 +296,47 @@ def test_a_worker_that_exits_0_early_is_the_cause_and_not_the_one_that_waits_for
     here.gone(within=5)
 
 
+#: What only worker 0 calls, after as many steps as the other has done: the kind of `if chief: print(evaluate())`.
+ALONE = """
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    weight = tf.Variable(1.0)
+
+
+@tf.function
+def step():
+    def one():
+        with tf.GradientTape() as tape:
+            loss = weight * weight
+        slope = tf.distribute.get_replica_context().all_reduce("sum", tape.gradient(loss, weight))
+        weight.assign_sub(0.01 * slope)
+        return loss
+
+    return strategy.run(one)
+
+
+for _ in range(12):
+    loss = step()
+if strategy.cluster_resolver.task_id == 0:
+    print(strategy.reduce("MEAN", loss, axis=None))
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_collective_that_one_worker_alone_calls_is_named_and_not_tried_again(here):
+    """R60."""
+    done = here.call("run", "--workers", 2, "--hang", "8s", here.script(ALONE))
+    assert done.returncode == 1, done.stdout + done.stderr
+    report = here.report()
+    line = next(number for number, text in enumerate(ALONE.splitlines(), 1) if "strategy.reduce" in text)
+    assert (report["culprit"], report["generation"]) == ("worker:0", 1)
+    assert f"train.py:{line}, outside of any training step" in report["cause"]
+    assert "worker:1 does not enter: after the same 12 steps" in report["cause"]
+    here.gone(within=5)
+
+
 @pytest.mark.tensorflow
 def test_a_proxy_on_one_node_alone_does_not_get_the_traffic_of_the_cluster(here):
     """R46: gRPC heeds http_proxy; TensorFlow alone would wait for a peer that no proxy knows.

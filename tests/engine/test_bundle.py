@@ -38,7 +38,7 @@ def test_the_zip_runs_where_nothing_is_installed_and_foreign_variables_are_set(t
 def test_the_lead_and_all_it_needs_can_be_imported_from_the_zip_alone(tmp_path):
     pyz = tmp_path / "phalanx-agent.pyz"
     bundle.write_zip(pyz)
-    modules = "phalanx.lead.main, phalanx.agent.host, h2.connection"
+    modules = "phalanx.lead.main, phalanx.agent.host, phalanx.agent.pod, h2.connection, anyio._backends._asyncio"
     code = f"import sys; sys.path.insert(0, {str(pyz)!r}); import {modules}"
     done = subprocess.run([sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,7 @@ from phalanx.job import advise
 from phalanx.job.advise import count_of, looks_secret
 from phalanx.job.complaint import dotted
 from phalanx.job.load import parse
+from phalanx.tfconfig.finding import Severity
 
 
 def job(text: str):
@@ -25,9 +26,6 @@ def refusals(text: str, engine: str | None = None) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("image: x", "image"),
-        ("placement: {together: rack}", "placement.together"),
-        ("placement: {spread: host}", "placement.spread"),
         ("communication: ring", "communication"),
         ("network: eth1", "network"),
         ("on: {local: {colour: red}}", "on.local"),
@@ -42,7 +40,23 @@ def test_what_cannot_be_kept_is_refused_with_where_to_go(text, place):
 def test_every_row_of_the_table_is_a_field_and_its_default_is_kept():
     plain = job("roles: {worker: {count: 2}}")
     assert not list(advise.refusals(plain, None))
-    assert {dotted(row.at) for row in advise.NOT_YET} >= {"image"}
+    assert {dotted(row.at) for row in advise.NOT_YET} >= {"network"}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("image: x", "image"),
+        ("placement: {together: rack}", "placement.together"),
+        ("placement: {spread: host}", "placement.spread"),
+        ("on: {kubernetes: {namespace: ml}}", "on.kubernetes"),
+    ],
+)
+def test_what_is_said_for_other_engines_is_noted_and_stops_nothing(text, place):
+    assert not refusals(text, "local")
+    [(where, _, severity, said, _)] = advise.warnings(job(text), "local")
+    assert (dotted(where), severity) == (place, Severity.INFO)
+    assert " is not read: " in said
 
 
 @pytest.mark.parametrize(

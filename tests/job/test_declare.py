@@ -60,7 +60,7 @@ def test_a_flag_overrides_the_files_budget_of_restarts(say, folder):
 
 
 def test_objections_name_the_line_or_the_flag_they_come_from(say, folder):
-    (folder / "job.yaml").write_text("command: [trian.py]\nroles:\n  dispatcher: {}\nimage: x\n")
+    (folder / "job.yaml").write_text("command: [trian.py]\nroles:\n  dispatcher: {}\nnetwork: eth0\n")
     said = refused(say, "job.yaml", ps=0, strategy="ps")
     assert [one.split(": ")[0] for one in said] == [
         "--strategy",

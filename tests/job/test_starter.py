@@ -47,5 +47,7 @@ def test_every_commented_field_is_a_field(kind):
         "ports",
         "python",
         "runtime",
+        "image",
+        "on",
     } <= job.model_fields_set
     assert not list(advise.refusals(job, None))

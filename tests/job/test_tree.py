@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phalanx.job.complaint import JobFileError
-from phalanx.job.tree import read_tree
+from phalanx.job.tree import read_manifests, read_tree
 
 
 def refused(text: str, path: str = "job.yaml") -> str:
@@ -143,3 +143,24 @@ def test_what_is_no_json_is_refused_even_where_it_is_yaml(text, said):
 
 def test_json_keys_written_twice_are_named():
     assert "`a` is written twice" in str(read_tree('{"a": 1, "a": 2}', "job.json").complaints[0])
+
+
+def test_a_folded_text_has_blanks_where_its_lines_were_joined_and_nothing_else():
+    tree = read_tree("a: >-\n  one\n  two\n", "job.yaml")
+    assert tree.value == {"a": "one two"}
+    assert tree.written["a",] == "one two"
+
+
+def test_a_list_of_all_jobs_of_a_cluster_is_longer_than_any_job_file():
+    [tree] = read_manifests("a: [" + "1," * 20_500 + "]", "jobs.yaml")
+    assert len(tree.value["a"]) == 20_500
+
+
+def test_manifests_are_read_as_kubernetes_reads_them():
+    text = "---\na: &x {b: yes, m: 0644, t: 'off'}\n---\n---\nc:\n  <<: {m: 1, n: 2}\n  m: 3\n"
+    first, second = read_manifests(text, "jobs.yaml")
+    assert first.value == {"a": {"b": True, "m": 0o644, "t": "off"}}
+    assert second.value == {"c": {"m": 3, "n": 2}}
+    assert second.place(("c", "m")) == (7, 3)
+    with pytest.raises(JobFileError, match="nested too deeply"):
+        read_manifests("a: &x {<<: *x}\n", "jobs.yaml")

@@ -263,7 +263,7 @@ async def test_a_stop_while_a_task_waits_for_its_next_attempt_ends_the_run():
         await world.until(lambda state, n=number: attempts(state)["worker:0"] == n and _runs(state, "worker:0"))
         world.exit("worker:0", signal=9)
     await world.until(lambda state: attempts(state)["worker:0"] == 3)
-    world.lead.request_stop(by="a person", hard=False)
+    world.lead.people.stop(by="a person", hard=False)
     state = await over
     assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
     assert "no word" not in state.end.cause

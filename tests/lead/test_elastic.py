@@ -77,11 +77,11 @@ async def test_a_wish_for_more_workers_is_fulfilled_at_once_and_every_worker_is_
     world = World(elastic(workers=2, hosts=1, fewest=1, most=4))
     world.start()
     await world.until(runs(2, 1))
-    world.lead.request_scale(4, by="me")
+    world.lead.people.scale(4, by="me")
     await world.until(runs(4, 2), within=30)
     [stop] = world.said(ev.StopOrdered)
     assert stop.grace > 0
-    world.lead.request_scale(1, by="me")
+    world.lead.people.scale(1, by="me")
     await world.until(runs(1, 3), within=30)
     [task] = world.records.plan.tasks
     assert json.loads(world.records.plan.tf_config(task))["cluster"]["worker"] == [task.address]
@@ -93,7 +93,7 @@ async def test_a_wish_out_of_range_is_refused_and_changes_nothing(wish):
     world.start()
     await world.until(runs(4, 1))
     with pytest.raises(InputError, match="this job takes 2 to 6"):
-        world.lead.request_scale(wish, by="me")
+        world.lead.people.scale(wish, by="me")
     assert world.said(ev.ScaleRequested) == []
 
 
@@ -143,12 +143,75 @@ async def test_a_second_agent_for_a_living_host_is_refused():
     assert "has an agent already" in str(stranger.running.exception())
 
 
+@pytest.mark.parametrize("lives", [False, True])
+async def test_a_replacement_waits_until_the_agent_before_it_is_given_up_and_no_longer_than_it_may(lives):
+    world = World(elastic(fewest=4))
+    over = world.start()
+    await world.until(runs(4, 1))
+    if not lives:
+        world.agents[1].transport.cut = True  # its machine is off: nothing hangs up
+        world.agents[1].running.cancel()
+        world.agents[1].tasks.clear()
+    before = world.agents[1]
+    came = world.come(1)
+    came.link._replaces = 60.0
+    await asyncio.sleep(5)
+    assert not came.link.joined
+    assert not came.running.done()
+    if not lives:
+        await world.until(runs(4, 2))
+        assert came.link.joined
+        assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+        return
+    await asyncio.sleep(60)
+    assert "has an agent already, which has not been given up" in str(came.running.exception())
+    world.agents[1] = before
+    assert (await end(world, over)).phase is RunPhase.SUCCEEDED
+
+
+async def test_an_agent_that_was_told_of_its_end_withdraws_its_own_host_and_no_other():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    agent = world.agents[1]
+    agent.link.say(ev.HostWithdrawn(time=agent.wall(), host=1, by="Kubernetes"))
+    await world.until(runs(2, 2))
+    await asyncio.sleep(5)
+    assert agent.link.code == 3  # of the place: another pod is to follow
+    world.agents[0].link.say(ev.HostWithdrawn(time=agent.wall(), host=1, by="Kubernetes"))
+    await asyncio.sleep(1)
+    assert "may not say HostWithdrawn" in str(world.agents[0].running.exception().exceptions[0])
+    over.cancel()
+
+
+async def test_who_is_dismissed_at_the_end_is_told_how_the_run_ended():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.lead.people.stop(by="me", hard=True)
+    assert (await over).phase is RunPhase.STOPPED
+    await asyncio.sleep(1)
+    assert [agent.link.code for agent in world.agents] == [4, 4]
+
+
+async def test_a_host_that_was_replaced_is_not_lost_by_what_is_told_of_the_one_before_it():
+    world = World(elastic())
+    over = world.start()
+    await world.until(runs(4, 1))
+    world.lead.people.lose(1, "its pod was evicted", name="another")
+    assert world.said(ev.HostLost) == []
+    world.lead.people.lose(1, "its pod was evicted", name="n1")
+    assert [lost.reason for lost in world.said(ev.HostLost)] == ["its pod was evicted"]
+    await world.until(runs(2, 2))
+    await end(world, over)
+
+
 async def test_a_host_that_is_taken_away_is_let_go_once_its_tasks_have_stopped_and_costs_no_restart():
     world = World(elastic())
     over = world.start()
     await world.until(runs(4, 1))
-    world.lead.withdraw(1, by="me")
-    world.lead.withdraw(1, by="me")
+    world.lead.people.withdraw(1, by="me")
+    world.lead.people.withdraw(1, by="me")
     await world.until(runs(2, 2))
     await asyncio.sleep(60)
     assert world.agents[1].running.done()
@@ -163,7 +226,7 @@ async def test_a_fixed_job_waits_for_another_host_when_one_is_taken_away():
     world = World(outline(workers=2, hosts=2, policies=Policies(restart=Restart(max=3))))
     over = world.start()
     await world.until(runs(2, 1))
-    world.lead.withdraw(1, by="me")
+    world.lead.people.withdraw(1, by="me")
     await world.until(lambda s: s.phase is RunPhase.RESTARTING and s.hosts[1].left)
     world.come(1)
     await world.until(runs(2, 2))

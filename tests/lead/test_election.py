@@ -286,7 +286,7 @@ class Reign(RuleBasedStateMachine):
         if keeper not in self.living:
             return
         if lead is self.newest:
-            lead._say(ev.Noted(time=self.now, message="hello"))
+            lead.say(ev.Noted(time=self.now, message="hello"))
             asyncio.run(lead.settle())
         else:
             with pytest.raises(DeposedError):
@@ -294,7 +294,7 @@ class Reign(RuleBasedStateMachine):
 
     def says_too_late(self, lead):
         """It may learn that from its thread only: before an answer goes out, and at its next word."""
-        lead._say(ev.Noted(time=self.now, message="too late"))
+        lead.say(ev.Noted(time=self.now, message="too late"))
         asyncio.run(lead.settle())
 
     @invariant()

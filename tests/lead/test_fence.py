@@ -78,7 +78,7 @@ async def test_a_replaced_lead_orders_nothing_and_ends_as_deposed(folder: RunFol
     await lead.settle()
     Keeper(folder.path, watch=0.0).close()
     with contextlib.suppress(DeposedError):  # as soon as its thread has found out
-        lead.request_stop(by="somebody", hard=True)
+        lead.people.stop(by="somebody", hard=True)
     with pytest.raises(DeposedError):
         await lead.orders(Poll(instance="i", host=0, after=0))
     with pytest.raises(DeposedError):

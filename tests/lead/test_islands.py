@@ -157,6 +157,7 @@ class Island:
             past=past,
             clock=virtual_clock,
             fenced=False,
+            address=self.address,
         )
         self.sea.epochs.append(self.lead.epoch)
         self.asgi = App(self.lead, self.sea.key, hosts=frozenset({"lead:1"}), clock=virtual_clock).asgi()
@@ -422,3 +423,53 @@ async def test_whatever_falls_apart_two_leads_never_decide_at_once_nor_bind_one_
             island.lead_dies()
         for task in island.running:
             task.cancel()
+
+
+async def test_a_lead_whose_host_is_taken_away_hands_over_and_no_silence_is_waited_for():
+    sea = await sea_of(4)
+    begun = sea.now()
+    sea.islands[0].lead.people.withdraw(0, by="Kubernetes")
+    await sea.until(lambda: sea.runs(1, 2))
+    assert sea.now() - begun < LEASE / 2
+    assert sea.epochs == [1, 100]
+    assert sea.islands[0].why == ""  # dismissed, not disowned
+    assert {task.host for task in sea.islands[1].lead.state.tasks.values()} == {1, 2, 3}
+    assert not [record for record in sea.islands[1].records.records if isinstance(record.event, ev.HostLost)]
+    await sea.ends_well(1)
+
+
+async def test_where_the_named_successor_is_gone_as_well_the_next_one_has_its_turn():
+    sea = await sea_of(4)
+    sea.islands[0].lead.people.withdraw(0, by="Kubernetes")
+    sea.islands[1].sinks()
+    await sea.until(lambda: sea.runs(2, 2) or sea.runs(2, 3))
+    assert len(sea.leads()) == 1
+    await sea.ends_well(2)
+
+
+async def test_two_hosts_that_are_taken_away_at_once_hand_over_to_one_that_stays():
+    sea = await sea_of(4)
+    for host in (0, 1):
+        sea.islands[0].lead.people.withdraw(host, by="Kubernetes")
+    await sea.until(lambda: any(sea.runs(2, generation) for generation in (2, 3)))
+    await sea.ends_well(2)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+async def test_hosts_that_are_taken_away_and_lost_at_any_time_leave_one_lead_and_one_cluster(data):
+    sea = await sea_of(5)
+    for _ in range(3):
+        await asyncio.sleep(data.draw(st.sampled_from([0.0, 0.3, 1.0, 4.0, 12.0, 30.0])))
+        there = [island for island in sea.islands if island.over is None]
+        leads = [island for island in there if island.carries and island.lead is not None]
+        if len(there) <= 2:
+            break
+        host = data.draw(st.sampled_from([island.number for island in there]))
+        if data.draw(st.booleans()) and leads:
+            leads[-1].lead.people.withdraw(host, by="Kubernetes")
+        else:
+            sea.islands[host].sinks()
+    await asyncio.sleep(120)
+    sea.check()
+    assert len(sea.leads()) <= 1

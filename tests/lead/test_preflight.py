@@ -68,7 +68,7 @@ async def test_the_leaders_host_writes_the_token_and_the_others_do_not():
     assert [one.writes for one in lists] == [True, False]
     assert [one.checkpoint for one in lists] == ["/ckpt", "/ckpt"]
     assert [[peer.name for peer in one.peers] for one in lists] == [["n0", "n1"]] * 2
-    world.lead.request_stop(by="a person", hard=True)
+    world.lead.people.stop(by="a person", hard=True)
     await over
 
 
@@ -79,7 +79,7 @@ async def test_a_run_without_preflight_asks_for_none():
     await world.until(lambda state: state.phase is RunPhase.RUNNING)
     assert world.agents[0].orders[0].check is None
     assert world.said(ev.HostChecked) == []
-    world.lead.request_stop(by="a person", hard=True)
+    world.lead.people.stop(by="a person", hard=True)
     await over
 
 
@@ -100,7 +100,7 @@ async def test_a_stop_during_the_preflight_ends_the_run_at_once():
     world.agents[0].late = 100.0
     over = world.start()
     await asyncio.sleep(5)
-    world.lead.request_stop(by="a person", hard=False)
+    world.lead.people.stop(by="a person", hard=False)
     await asyncio.sleep(1)
     for task in list(world.lead.state.tasks):
         world.agents[0].tasks[task] = (1, 1)

@@ -159,9 +159,9 @@ async def test_a_stop_waits_its_grace_and_a_second_one_does_not():
     over = world.start()
     await world.until(running)
     asked = asyncio.get_running_loop().time()
-    world.lead.request_stop(by="a person", hard=False)
+    world.lead.people.stop(by="a person", hard=False)
     await asyncio.sleep(2)
-    world.lead.request_stop(by="a person", hard=True)
+    world.lead.people.stop(by="a person", hard=True)
     state = await over
     assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
     assert state.tasks[TaskId("worker", 0)].ended - asked < 1_000_003
@@ -173,7 +173,7 @@ async def test_a_stop_while_hosts_are_awaited_ends_at_once():
     world.agents[0].start()
     over = asyncio.ensure_future(world.lead.run_until_ended())
     await asyncio.sleep(1)
-    world.lead.request_stop(by="a person", hard=False)
+    world.lead.people.stop(by="a person", hard=False)
     state = await over
     assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
 
@@ -245,6 +245,6 @@ async def test_an_agent_that_leaves_at_the_end_is_not_said_to_be_lost():
     await world.until(running)
     world.exit("worker:0")
     await world.until(lambda state: state.phase.terminal)
-    world.lead.lose(0, "its agent has ended with exit code 0")
+    world.lead.people.lose(0, "its agent has ended with exit code 0")
     await over
     assert world.said(ev.HostLost) == []

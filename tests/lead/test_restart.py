@@ -141,7 +141,7 @@ async def test_a_stop_between_two_generations_ends_the_run():
         await world.until(in_generation(generation))
         world.exit("worker:1", signal=9)
     await world.until(lambda state: len(state.past) == 2)
-    world.lead.request_stop(by="a person", hard=False)
+    world.lead.people.stop(by="a person", hard=False)
     state = await over
     assert (state.phase, state.end.exit_code) == (RunPhase.STOPPED, 4)
 

@@ -39,8 +39,11 @@ class Counting:
 async def ask(world: World) -> list[dict[str, object]]:
     """As `phalanx ps --json` does."""
     transport = AppTransport(world.asgi)
-    answer = await transport.call("GET", "/v1/steps", {"authorization": f"Bearer {world.key.people_token()}"}, b"")
-    assert answer.status == 200
+    token = world.key.people_token()
+    refused = await transport.call("GET", "/v1/steps", {"x-phalanx-token": token[::-1]}, b"")
+    own = await transport.call("GET", "/v1/steps", {"authorization": "Bearer proxy", "x-phalanx-token": token}, b"")
+    answer = await transport.call("GET", "/v1/steps", {"authorization": f"Bearer {token}"}, b"")
+    assert [refused.status, own.status, answer.status] == [401, 200, 200]
     return json.loads(answer.body)["steps"]
 
 

@@ -31,7 +31,7 @@ PS = "strategy = tf.distribute.ParameterServerStrategy(resolver)\n"
 
 def module(text: str | bytes, path: str = "train.py", name: str = "") -> Module | None:
     data = text if isinstance(text, bytes) else text.encode()
-    return module_of(Source(Path(path), data), path=path, name=name)
+    return module_of(Source(Path(path), data, name, name.rpartition(".")[0]), path=path)
 
 
 def found(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from phalanx.sizing.look import LookError, Seen, look
+from phalanx.sizing.place import Core
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
@@ -89,6 +90,12 @@ def test_a_loop_of_ones_own_is_traced_and_never_executed(tmp_path):
     products = sum(one.count * (one.flops + 24 * one.flops_each) for one in model.step.operations)
     assert products == 2 * (2 * 24 * 100 * 40)  # forward, and the gradient of the weight; none of the input is taken
     assert found.core.flops > 1e9
+    assert found.core != Core(
+        flops=found.core.flops, moved=found.core.moved, operation=found.core.operation
+    )  # the ring
+    assert 1e-11 < found.core.sent < 1e-7
+    assert 1e-6 < found.core.hop < 1e-1
+    assert 0 <= found.core.anew < 1e-7
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 

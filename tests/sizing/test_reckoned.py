@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from phalanx.sizing import memory, servers, speed, traffic
 from phalanx.sizing.model import Model, Variable
+from phalanx.sizing.place import Core
 from sizing.models import A_ROW, HERE, MB, GiB, dense, hosts, looked_at, recommender
 
 sizes = some.integers(1, 10**10)
@@ -71,6 +72,54 @@ def test_efficiency_is_at_most_one(size, count, machines, batch):
 def test_a_faster_network_never_makes_a_step_longer(size, count):
     slow, fast = hosts(count, bandwidth=1.25e8), hosts(count, bandwidth=1.25e9)
     assert speed.mirrored(dense(size), fast, count).steps >= speed.mirrored(dense(size), slow, count).steps
+
+
+places = some.builds(
+    lambda machines, cores, sent, anew: dataclasses.replace(
+        hosts(machines, cores=cores), core=Core(sent=sent, anew=anew)
+    ),
+    some.integers(1, 16),
+    some.integers(1, 64),
+    some.floats(1e-10, 1e-8),
+    some.floats(0, 1e-8),
+)
+
+
+@given(size=sizes, place=places, count=workers, more=some.integers(1, 16))
+def test_more_workers_never_make_a_step_of_the_same_batch_each_shorter(size, place, count, more):
+    model = dataclasses.replace(dense(size), spread="worker")
+    few, many = (speed.mirrored(model, place, number) for number in (count, count + more))
+    assert many.steps <= few.steps * 1.000001
+    served, crowded = (speed.served(model, place, number, 1) for number in (count, count + more))
+    assert crowded.steps / (count + more) <= served.steps / count * 1.000001
+
+
+@given(size=sizes, more=some.integers(0, 10**9), place=places, count=workers)
+def test_more_gradients_never_make_a_step_shorter(size, more, place, count):
+    small, large = (speed.mirrored(dense(number), place, count) for number in (size, size + more))
+    assert large.exchange >= small.exchange
+    assert large.steps <= small.steps
+
+
+def test_workers_that_share_cores_share_the_time_to_copy_gradients():
+    """Two cores busy with the copies of two workers are as busy for three with half as many again, and more bytes."""
+    two, three = (speed.mirrored(dense(200 * MB), HERE, count).exchange for count in (2, 3))
+    assert two == pytest.approx((200 * MB * HERE.core.sent + 400 * MB * HERE.core.anew) / speed.KEPT, rel=0.01)
+    assert three == pytest.approx(1.5 * (267 * MB * HERE.core.sent + 400 * MB * HERE.core.anew) / speed.KEPT, rel=0.02)
+
+
+def test_a_pack_that_is_too_large_to_be_kept_is_memory_anew_at_every_step():
+    kept, returned = dense(traffic.RETURNED), dense(traffic.RETURNED + 4)
+    assert traffic.anew(kept, 2) == kept.dense
+    assert traffic.anew(returned, 2) == 2 * returned.dense
+    assert traffic.anew(returned, 1) == 0
+
+
+def test_a_server_more_costs_a_closure_more_and_so_does_a_variable():
+    few = Model(variables=tuple(Variable(name=f"v{n}", bytes=4) for n in range(2)), slots=0, batch=1)
+    many = Model(variables=tuple(Variable(name=f"v{n}", bytes=4) for n in range(16)), slots=0, batch=1)
+    assert speed.served(few, HERE, 2, 2).steps < speed.served(few, HERE, 2, 1).steps
+    assert speed.served(many, HERE, 2, 1).steps < speed.served(few, HERE, 2, 1).steps
 
 
 def test_workers_of_one_host_share_its_cores():

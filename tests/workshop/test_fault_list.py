@@ -30,6 +30,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
     ),
     "a worker exits 0 early": (
         _LIST + "test_a_worker_that_exits_0_early_is_the_cause_and_not_the_one_that_waits_for_it",
+        _LIST + "test_a_collective_that_one_worker_alone_calls_is_named_and_not_tried_again",
+        "decide/test_alone.py::test_one_that_waits_between_steps_for_who_has_ended_after_as_many_calls_a_collective_alone",
         "lead/test_rendezvous.py::test_a_worker_that_left_early_is_the_suspect_of_those_that_waited_for_it",
     ),
     "a worker hangs (SIGSTOP)": (

@@ -45,16 +45,19 @@ class Carrier:
 
     def __init__(self, carry: dict[str, Any], *, say: Callable[[str], None], clock: Callable[[], float]) -> None:
         """`carry`: `lead`, what a lead is told, and either `listen`, the number of the socket, which is ours from now
-        on, or `address`, where one is bound: nobody is answered there before this host takes over. Raises OSError.
+        on, or `address`, where one is bound (at `port`, where one is told): nobody is answered there before this host
+        takes over. `reached`: the `host:port` by which others know it, where the socket does not tell. Raises OSError.
         """
         self._about, self._say, self._clock = carry["lead"], say, clock
         self._socket = (
-            _bound(carry["address"]) if carry.get("listen") is None else socket.socket(fileno=carry["listen"])
+            bound(carry["address"], carry.get("port", 0))
+            if carry.get("listen") is None
+            else socket.socket(fileno=carry["listen"])
         )
         self._listen = self._socket.fileno()
         os.set_inheritable(self._listen, False)  # noqa: FBT003 - it takes no name
         host, port = self._socket.getsockname()[:2]
-        self.address = join_host_port(host, port)
+        self.address = carry.get("reached", join_host_port(host, port))
         #: Why it starts no lead any more; empty while it would.
         self.why = ""
         self.done = False  # it has led the run to its end
@@ -134,7 +137,9 @@ class Carrier:
         deadline = time.monotonic() + patience
         while self._pid is not None and time.monotonic() < deadline:
             try:
-                if os.waitpid(self._pid, os.WNOHANG)[0]:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid:
+                    self.done = os.waitstatus_to_exitcode(status) == 0
                     self._pid = None
             except ChildProcessError:
                 self._pid = None
@@ -205,8 +210,16 @@ def _hint(code: int, said: str) -> str:
     return " (killed from outside, or for want of memory: see dmesg)" if code == -signal.SIGKILL else ""
 
 
-def _bound(address: str) -> socket.socket:
-    """Bound, not listening: connections are refused, and nobody else gets the port."""
+def bound(address: str, port: int = 0) -> socket.socket:
+    """Bound, not listening: connections are refused, and nobody else gets the port. `::` takes IPv4 as well."""
     made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-    made.bind((address, 0))
+    try:
+        if port:  # what was here before us may have left connections behind
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if address == "::":
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        made.bind((address, port))
+    except OSError:
+        made.close()
+        raise
     return made

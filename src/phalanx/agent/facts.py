@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from phalanx.agent import gpus, topology
+from phalanx.agent.machine import Machine
 from phalanx.plan.host import Host
 
 
@@ -16,13 +15,9 @@ def cpu_count() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def memory_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Physical memory in bytes; 0 where it cannot be read."""
-    try:
-        found = re.search(r"^MemTotal:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(found[1]) * 1024 if found else 0
+def memory_bytes() -> int:
+    """Physical memory in bytes, or what our cgroup allows of it; 0 where it cannot be read."""
+    return Machine().memory().total
 
 
 def gpu_count(environ: Mapping[str, str] = os.environ) -> int:

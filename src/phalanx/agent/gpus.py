@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ DRIVER, PCI = Path("/proc/driver/nvidia/gpus"), Path("/sys/bus/pci/devices")
 _LIBRARY = "libnvidia-ml.so.1"
 _TEXT = 96  # NVML_DEVICE_UUID_V2_BUFFER_SIZE
 _MIG_ON = 1
+_UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9a-f-]+)\s*$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,23 +51,27 @@ def load() -> Nvml | None:
         return None
 
 
-def visible(
-    environ: Mapping[str, str],
-    *,
-    nvml: Callable[[], Nvml | None] = load,
-    driver: Path = DRIVER,
-    pci: Path = PCI,
-) -> tuple[Gpu, ...]:
-    """Those that a task may be given, in the order of `environ`'s CUDA_VISIBLE_DEVICES, else in the driver's."""
+def installed(*, nvml: Callable[[], Nvml | None] = load, driver: Path = DRIVER, pci: Path = PCI) -> tuple[Gpu, ...]:
+    """All of this host, in the driver's order."""
     library = nvml()
     found = _by_library(library, pci) if library is not None else None
-    there = tuple(_by_driver(driver, pci)) if found is None else tuple(found)
-    said = environ.get("CUDA_VISIBLE_DEVICES")
-    return there if said is None else tuple(_chosen(said, there))
+    return tuple(_by_driver(driver, pci)) if found is None else tuple(found)
 
 
-def _chosen(said: str, there: Sequence[Gpu]) -> Iterator[Gpu]:
-    """As CUDA reads it: numbers of cards or beginnings of UUIDs; what follows the first unknown one does not count."""
+def chosen(said: str | None, there: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Those of `there` that a CUDA_VISIBLE_DEVICES names, in its order; all, where it is not set.
+
+    As CUDA reads it: numbers of cards or beginnings of UUIDs; what follows the first unknown one does not count.
+    """
+    return tuple(there) if said is None else tuple(_named(said, there))
+
+
+def visible(environ: Mapping[str, str]) -> tuple[Gpu, ...]:
+    """Those that a task with this environment may be given."""
+    return chosen(environ.get("CUDA_VISIBLE_DEVICES"), installed())
+
+
+def _named(said: str, there: Sequence[Gpu]) -> Iterator[Gpu]:
     seen = set[str]()
     for word in map(str.strip, said.split(",")):
         fits = [gpu for gpu in there if _is(word, gpu)]
@@ -87,7 +93,16 @@ def _by_driver(driver: Path, pci: Path) -> Iterator[Gpu]:
     except OSError:
         return
     for index, card in enumerate(cards):
-        yield Gpu(index=index, node=_node(card, pci))
+        yield Gpu(index=index, uuid=_told_uuid(driver / card), node=_node(card, pci))
+
+
+def _told_uuid(card: Path) -> str:
+    """Empty where the driver does not tell it: a card that nobody has used since its start is full of `?`."""
+    try:
+        found = _UUID.search((card / "information").read_text(errors="replace"))
+    except OSError:
+        return ""
+    return found[1] if found else ""
 
 
 def _by_library(library: Nvml, pci: Path) -> list[Gpu] | None:

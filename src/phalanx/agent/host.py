@@ -14,6 +14,7 @@ from typing import Any
 
 from phalanx.agent.carrier import Carrier
 from phalanx.agent.children import Reaper
+from phalanx.agent.container import Container
 from phalanx.agent.facts import this_machine
 from phalanx.agent.journal import Journal
 from phalanx.agent.link import LeadGoneError, Link
@@ -44,6 +45,9 @@ from phalanx.records.leadfile import last_beat, read_rule
 #: Seconds that the lead of a run that has ended may take to leave.
 LEAVING = 3.0
 
+#: Seconds between TERM and KILL for tasks whose agent has to go.
+LAST = 5.0
+
 #: Generations for which ports are held at once: this one and the next.
 _GENERATIONS = 2
 
@@ -54,20 +58,25 @@ def run_agent(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     patient_stderr(apart=True)  # the reaper is forked, and threads are allowed
+    pod = Container(config, carrier) if "pod" in config else None
     try:
-        return asyncio.run(_run(config, reaper, waiting, carrier))
+        code = asyncio.run(_run(config, reaper, waiting, carrier, pod))
     except PhalanxError as wrong:
         say(f"{wrong}")
-        return wrong.exit_code
+        code = wrong.exit_code
     except OSError as wrong:
         say(f"the agent cannot go on: {refusal(wrong)}")
-        return PlaceError.exit_code
+        code = PlaceError.exit_code
     finally:
-        # Whoever waits for this agent may then take the run's folder away: nobody writes into it any more.
-        carrier.wait(LEAVING)
+        if pod is None:
+            # Whoever waits for this agent may then take the run's folder away: nobody writes into it any more.
+            carrier.wait(LEAVING)
+    return pod.leave(code) if pod is not None else code
 
 
-async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier) -> int:
+async def _run(
+    config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waiting], carrier: Carrier, pod: Container | None
+) -> int:
     carrier.attach(asyncio.get_running_loop())
     holder = PortHolder(_range(config["ports"]))
     serving = config["serving"]
@@ -82,6 +91,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         address=about["address"],
         ports=ports[:serving],
         folder=about["folder"],
+        role=about.get("role", ""),
     )
     join = Join(
         version=VERSION,
@@ -109,6 +119,8 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         lend=holder.lend,
         preflight=preflight,
         pins=pins,
+        cwd=config["cwd"],
+        echo=pod.echo if pod is not None else None,
     )
     lease, shared = lease_for(config["carry"]["lead"]["outline"].get("hosts", 1)), config["carry"]["lead"]["shared"]
     understudy = None
@@ -124,15 +136,25 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         beat=Briefly(lambda: last_beat(run_folder) if shared else None, None, name="beat"),
         understudy=understudy,
     )
+    if pod is not None:
+        succession.learn(pod.line)
     journal = Journal(run_folder.agents / f"{host.id}.words", tasks.disk)
-    link = Link(client, join, tasks.obey, patience=lease, succession=succession, journal=journal)
+    link = Link(
+        client,
+        join,
+        tasks.obey,
+        patience=lease,
+        succession=succession,
+        journal=journal,
+        **({"replaces": pod.replaces, "crowd": pod.joins} if pod is not None else {}),
+    )
     tasks.attach(link)
     if config["attached"]:
         _watch_launcher(link)
     disowned = ""
     copying = asyncio.ensure_future(understudy.run()) if understudy is not None else None
     try:
-        await link.run()
+        await (pod.run(link, tasks) if pod is not None else link.run())
     except* ProtocolError as group:
         wrong = group.exceptions[0]
         disowned = f"{carrier.why}; {wrong}" if carrier.why and isinstance(wrong, LeadGoneError) else str(wrong)
@@ -140,7 +162,7 @@ async def _run(config: dict[str, Any], reaper: Reaper, waiting: dict[str, Waitin
         copying.cancel()
     if disowned:
         say(f"{disowned}; ending this host's tasks")
-        await tasks.end_all()
+        await tasks.end_all(pod.last if pod is not None else LAST)
     journal.close(keep=link.untold > 0)
     tasks.close()
     holder.release_all()

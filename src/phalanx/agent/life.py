@@ -51,6 +51,8 @@ class Sign:
     epoch_step: int | None = None
     loss: float | None = None
     collective: float | None = None
+    #: Whether the main thread is in a training step, or was when an exception ended that.
+    inside: bool | None = None
 
 
 class Life:
@@ -113,6 +115,7 @@ class Life:
             epoch_step=words[inside.IN_EPOCH] if words[inside.EPOCH] else None,
             loss=_double(words[inside.LOSS]) if words[inside.LOSSES] else None,
             collective=words[inside.COLLECTIVE] / 1e9 if words[inside.COLLECTIVE] else None,
+            inside=bool(words[inside.INSIDE]),
         )
 
     def facts(self) -> list[dict[str, Any]] | None:

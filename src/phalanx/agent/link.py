@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+import typing
 from collections.abc import Callable
 from typing import Any
 
+from phalanx.agent.log import say
 from phalanx.agent.outbox import Journal, Outbox
 from phalanx.agent.repeats import Repeats
 from phalanx.agent.succession import Succession
@@ -15,15 +17,15 @@ from phalanx.errors import ProtocolError
 from phalanx.events import Event, event_to_json
 from phalanx.protocol.client import LeadClient, NewLeadError
 from phalanx.protocol.messages import Join, Joined, Measured, Order, Orders, Poll, Report, Taken
-from phalanx.protocol.signing import RefusedError
-from phalanx.protocol.transport import LeadSilentError
+from phalanx.protocol.signing import RefusedError, ResignedError, TakenError
+from phalanx.protocol.transport import LeadSilentError, NobodyThereError
 from phalanx.sample import TaskSample
 
 #: Seconds between two tries while the lead does not answer.
 RETRY = 0.2
 
 #: Seconds that an agent tries to join: thousands may come at once, and the lead's kernel lets them in one by one.
-_CROWD = 60.0
+CROWD = 60.0
 
 #: The parts of the lease for which an agent lets a poll stay open, which one try may take, and which one of those may
 #: take that look for another lead: an address that lets nothing through is not the only one.
@@ -56,10 +58,16 @@ class Link:
         wall: Callable[[], float] = time.time,
         succession: Succession | None = None,
         journal: Journal | None = None,
+        replaces: float = 0.0,
+        crowd: float = CROWD,
     ) -> None:
         """`patience`: seconds without any answer after which the lead counts as gone, and its `succession` begins; a
-        lead may tell of more when it is joined. `wall` gives the events' time.
+        lead may tell of more when it is joined. `wall` gives the events' time. `replaces`: for so many seconds it
+        waits until the agent that was here before it is given up; `crowd`: so long it tries to join at all.
         """
+        self._replaces, self._crowd = replaces, crowd
+        #: What the lead has dismissed it with: the exit code of the run; None while it has not.
+        self.code: int | None = None
         self._client, self._join, self._obey = client, join, obey
         self._succession = succession
         self._shortest = self._patience = self._lease = patience
@@ -94,6 +102,11 @@ class Link:
         """How many events no lead has taken."""
         return self._outbox.waiting
 
+    @property
+    def joined(self) -> bool:
+        """Whether a lead has taken it."""
+        return self._joined
+
     def prepared(self, generation: int, next_ports: tuple[int, ...] = ()) -> None:
         """Everything of this generation is ready to go, and these ports are held for the next."""
         self._prepared, self._next_ports = generation, next_ports
@@ -109,13 +122,28 @@ class Link:
 
     async def run(self) -> None:
         """Join, then talk until told to leave. Raises LeadGoneError, or RefusedError where the lead disowns it."""
-        self._is_joined(await self._retry(self._call_join))
+        self._is_joined(await self._enter())
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._report_forever()), group.create_task(self._until_broken())]
             await self._follow_orders()
             await self._drain()
             for other in others:
                 other.cancel()
+
+    async def _enter(self) -> Joined:
+        """The first word; said again while the lead still believes in the agent that was here before."""
+        until, waits = self._clock() + self._replaces, False
+        while True:
+            try:
+                return typing.cast("Joined", await self._retry(self._call_join))
+            except TakenError as wrong:
+                if self._clock() >= until:
+                    raise
+                if not waits:
+                    say(f"{wrong}: this one waits for its end, {self._replaces:.0f} s at most")
+                waits = True
+            self._answered = self._clock()
+            await asyncio.sleep(RETRY)
 
     async def _follow_orders(self) -> None:
         while True:
@@ -129,6 +157,7 @@ class Link:
                     continue
                 self._after = order.seq
                 if order.kind == "leave":
+                    self.code = order.code
                     return
                 new = self._repeats.new_of(order)
                 if new is not None:
@@ -212,6 +241,8 @@ class Link:
         self._lease, self._patience = joined.lease, max(self._shortest, joined.lease)
         if self._succession is not None:
             self._succession.lasts(self._patience)
+            if joined.lead:
+                self._succession.leads_at(joined.lead)
         self._learn(joined.line)
 
     def _learn(self, line: tuple[str, ...]) -> None:
@@ -247,14 +278,19 @@ class Link:
             self._answers(me)
             await self._join_again(epoch)
             return False, None
+        except ResignedError as wrong:
+            if self._succession is None:
+                raise
+            self._answers(me)
+            self._succession.resigned(str(wrong), epoch)
+            self._answered = self._clock()  # the next one has as much time as any lead
+            await asyncio.sleep(RETRY)
+            return False, None
         except (LeadSilentError, TimeoutError) as wrong:
             self._looker = self._looker or me
             if self._looker is me:
                 self._excuse(begun, bound)
-                silent = self._clock() - self._answered
-                if not self._may_come(silent):
-                    why = str(wrong) or "the lead does not answer"
-                    raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
+                self._look(wrong)
             slept = self._clock()
             await asyncio.sleep(RETRY)
             if self._looker is me:
@@ -264,6 +300,15 @@ class Link:
         if self._succession is not None:
             self._succession.answered()
         return True, answer
+
+    def _look(self, wrong: Exception) -> None:
+        """Raises LeadGoneError where there is no lead to wait for, now that a try has failed as `wrong` says."""
+        if self._succession is not None and isinstance(wrong, NobodyThereError):
+            self._succession.refused()
+        silent = self._clock() - self._answered
+        if not self._may_come(silent):
+            why = str(wrong) or "the lead does not answer"
+            raise LeadGoneError(f"{why}; given up after {silent:.0f} s") from wrong
 
     def _excuse(self, begun: float, bound: float) -> None:
         """What took longer than it can has slept: that was not the lead's silence."""
@@ -279,5 +324,5 @@ class Link:
         if self._succession is not None and self._succession.silent(silent, self._client.epoch):
             return True
         if not self._joined:
-            return silent <= _CROWD
+            return silent <= self._crowd
         return self._succession is None and silent <= self._patience

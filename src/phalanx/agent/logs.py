@@ -24,12 +24,24 @@ DRAIN, WRITE = 0.5, 10.0
 #: Seconds for which a task waits for its own folder.
 FURNISH = 5.0
 
+#: For each stream of a task: who is told all that comes.
+Echo = Callable[[TaskId, str], Callable[[bytes], None]]
+
 
 class Logs:
     """A disk that refuses, or takes nothing, costs what it does not take, never a task."""
 
-    def __init__(self, folder: Path, *, host: int, secrets: Sequence[bytes], say: Callable[[ev.Event], None]) -> None:
-        """`secrets` are masked in all that is written; `say` hears of trouble with the disk."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        host: int,
+        secrets: Sequence[bytes],
+        say: Callable[[ev.Event], None],
+        echo: Echo | None = None,
+    ) -> None:
+        """`secrets` are masked in all that is written; `say` hears of trouble with the disk, `echo` what is written."""
+        self._echo = echo
         self._folder, self._host, self._secrets, self._say = folder, host, list(secrets), say
         #: Whatever waits for the run's folder is put there.
         self.disk = Disk(self._note)
@@ -61,6 +73,7 @@ class Logs:
                 self.disk,
                 masker=Masker(self._secrets) if self._secrets else None,
                 on_trouble=lambda trouble: self._note(trouble.message, task),
+                echo=self._echo(task, stem if kind == "out" else "") if self._echo is not None else None,
             )
             for fd, kind in ((out, "out"), (err, "err"))
         ]

@@ -33,24 +33,29 @@ class Machine:
         self._proc, self._cgroups = proc, cgroups
 
     def memory(self) -> Memory:
-        """The tightest of the machine and the cgroups (version 2) that we are in."""
+        """The tightest of the machine and the cgroups (of version 2 or 1) that we are in."""
         text = _read(self._proc / "meminfo")
         known = Memory(total=_kilobytes(text, "MemTotal"), available=_kilobytes(text, "MemAvailable"))
-        for group in self.groups():
-            limit = _read(group / "memory.max").strip()
-            if limit.isdecimal():
-                used = int(_read(group / "memory.current").strip() or 0) - _kept(_read(group / "memory.stat"))
-                known = Memory(
-                    total=min(known.total, int(limit)), available=min(known.available, max(int(limit) - used, 0))
-                )
+        limits = [_limit(group, "max", "current", "inactive_file") for group in self.groups()]
+        limits += [
+            _limit(group, "limit_in_bytes", "usage_in_bytes", "total_inactive_file")
+            for group in self.groups(":memory:", self._cgroups / "memory")
+        ]
+        for limit, used in filter(None, limits):
+            known = Memory(total=min(known.total, limit), available=min(known.available, max(limit - used, 0)))
         return known
 
-    def groups(self) -> Iterator[Path]:
-        """The folders of the cgroup (version 2) that we are in and of those above it; none where there is no such."""
-        line = next((line for line in _read(self._proc / "self/cgroup").splitlines() if line.startswith("0::")), None)
-        folder = self._cgroups / line[3:].lstrip("/") if line is not None else None
-        if folder is not None:
-            yield from (group for group in (folder, *folder.parents) if group.is_relative_to(self._cgroups))
+    def groups(self, hierarchy: str = "0::", root: Path | None = None) -> Iterator[Path]:
+        """The folders of the cgroup (of version 2) that we are in and of those above it; none where there is no such.
+
+        In a container that has no cgroup namespace the folder is not to be seen, and the root is the container's own.
+        """
+        root = self._cgroups if root is None else root
+        lines = [line.partition(hierarchy) for line in _read(self._proc / "self/cgroup").splitlines()]
+        name = next((rest for _, found, rest in lines if found), None)
+        if name is not None:
+            folder = root / name.lstrip("/")
+            yield from (group for group in (folder, *folder.parents) if group.is_relative_to(root))
 
     def unique(self, pid: int) -> int:
         """Bytes that would be free without this process (USS)."""
@@ -138,7 +143,10 @@ def _kilobytes(text: str, name: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def _kept(stat: str) -> int:
-    """Bytes of files that the kernel keeps only while nobody needs the memory."""
-    found = re.search(r"^inactive_file (\d+)$", stat, re.MULTILINE)
-    return int(found[1]) if found else 0
+def _limit(group: Path, limit: str, used: str, kept: str) -> tuple[int, int] | None:
+    """The limit of a cgroup and what of it is used, but for files that are kept only while nobody needs the memory."""
+    most = _read(group / f"memory.{limit}").strip()
+    if not most.isdecimal():
+        return None
+    found = re.search(rf"^{kept} (\d+)$", _read(group / "memory.stat"), re.MULTILINE)
+    return int(most), int(_read(group / f"memory.{used}").strip() or 0) - (int(found[1]) if found else 0)

@@ -24,13 +24,13 @@ _PLACE_FAILED = 3
 
 
 def main() -> int:
-    """Run one host's agent to its end: 0 when the lead dismissed it, 3 when the lead was lost."""
+    """Run one host's agent to its end: 0 when the lead dismissed it, 3 when the lead was lost; in a pod see `host`."""
     patient_stderr()  # the agent's log lies on the run's disk, which may be full
-    last_word_to(1)
     line = _first_line(0)
     if not line:
         return _PLACE_FAILED
     config: dict[str, Any] = json.loads(line)
+    last_word_to(config["pod"]["word"] if "pod" in config else 1)
     _hold()
     try:
         reaper = fork_reaper()

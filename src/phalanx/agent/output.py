@@ -50,9 +50,13 @@ class Capture:
         *,
         masker: Masker | None = None,
         on_trouble: Callable[[Trouble], None] | None = None,
+        echo: Callable[[bytes], None] | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Owns `fd`, the read end of a pipe or pty, from now on. Needs a running loop, and the folder of `path`."""
+        """Owns `fd`, the read end of a pipe or pty, from now on. Needs a running loop, and the folder of `path`.
+
+        `echo` is told all that is kept, whatever becomes of it on the disk, and nothing (b"") at the end.
+        """
         self.path = path
         self.done = asyncio.Event()  # the stream has ended, and the disk has taken or refused all of it
         self.dropped = 0
@@ -62,7 +66,7 @@ class Capture:
         self._timer: asyncio.TimerHandle | None = None
         self._pause = _LONGEST
         self._room = _enlarged(fd)
-        self._on_trouble = on_trouble
+        self._on_trouble, self._echo = on_trouble, echo
         self._log = LogFile(path, lambda trouble: disk.back(self._tell, trouble))
         self._put = self._took = 0  # bytes; the second is the thread's
         self._skipped = 0
@@ -154,6 +158,8 @@ class Capture:
     def _keep(self, data: bytes) -> None:
         if not data:
             return
+        if self._echo is not None:
+            self._echo(data)
         self._tail = data[-_TAIL:] if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
         if self._full and self._disk.hangs:
             self._skipped += len(data)
@@ -204,6 +210,8 @@ class Capture:
         os.close(self._fd)
         if self._masker is not None:
             self._keep(self._masker.flush())
+        if self._echo is not None:
+            self._echo(b"")
         self._disk.put(functools.partial(self._finish, self._skip()))
 
 

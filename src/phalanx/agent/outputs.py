@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import itertools
 import os
 import re
 import time
@@ -12,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from phalanx.apart import apart
 from phalanx.plan.outputs import Output
 
+#: What makes a name a pattern, as `glob` has it.
+_MAGIC = re.compile(r"[*?[]")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 #: Files that are counted of one pattern: beyond, sizes and times are those of the first so many.
@@ -43,7 +46,8 @@ def look(pattern: str, cwd: str, *, longest: float = _LONGEST) -> Output:
         return Output(path=pattern, wrong="it is no path of a host, and phalanx looks for files only")
     path = os.path.join(cwd, os.path.expanduser(pattern))  # noqa: PTH111, PTH118 - a pattern, not a path
     # A name that happens to look like a pattern is a name where a file has it.
-    found = [path] if os.path.lexists(path) else _fitting(path)
+    parts = path.split(os.sep)[1:]  # noqa: PTH206 - `Path.parts` drops the last `/`, by which only folders fit
+    found = [path] if os.path.lexists(path) else _fitting(os.sep, parts)
     try:
         return _counted(pattern, _in_time(found, time.monotonic() + longest), time.monotonic() + longest)
     except _LateError:
@@ -51,15 +55,28 @@ def look(pattern: str, cwd: str, *, longest: float = _LONGEST) -> Output:
         return Output(path=pattern, wrong=wrong)
 
 
-def _fitting(path: str) -> Iterator[str]:
-    """Those that fit, as they are found; an empty text between two folders that are looked through."""
-    head, deep, rest = path.partition(f"{os.sep}**{os.sep}")
-    if not deep or not rest:
-        yield from glob.iglob(path, recursive=True)  # noqa: PTH207 - as above
+def _fitting(base: str, parts: Sequence[str]) -> Iterator[str]:
+    """Those below `base` that fit, as they are found; an empty text between two folders that are looked through.
+
+    A level at a time, so that no pattern goes through more than a folder without a word in between.
+    """
+    part, *rest = parts
+    if not _MAGIC.search(part):
+        path = os.path.join(base, part)  # noqa: PTH118 - text, not a path
+        if rest:
+            yield from _fitting(path, rest)
+        elif os.path.lexists(path):
+            yield path
         return
-    for folder in glob.iglob(head + deep, recursive=True):  # noqa: PTH207 - as above
+    deep = [""] if part == "**" else []
+    pattern = f"{part}{os.sep}" if rest else part
+    for name in itertools.chain(deep, glob.iglob(pattern, root_dir=base, recursive=True)):  # noqa: PTH207 - as above
         yield ""
-        yield from _fitting(glob.escape(folder) + rest)
+        found = os.path.join(base, name)  # noqa: PTH118 - as above
+        if rest:
+            yield from _fitting(found, rest)
+        else:
+            yield found
 
 
 def _in_time(found: Iterable[str], until: float) -> Iterator[str]:

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Sequence
 
-from phalanx.agent import tree
+from phalanx.agent import kin, tree
 from phalanx.agent.crowd import LOOK, Crowd, Meter
 from phalanx.agent.machine import Machine
 from phalanx.agent.reservation import Reservation
@@ -77,12 +77,12 @@ class Pins:
                 self._watching = asyncio.ensure_future(self._watch(say))
 
     async def _watch(self, say: Callable[[str], None]) -> None:
+        family = kin.ours()
         while self._living():
             cpus = {cpu for mine in self._pinned.values() for cpu in mine}
-            table = tree.processes()
-            ours = [os.getpid(), *(process.pid for process in tree.below(table, os.getpid()))]
+            table = family.look()
             now = asyncio.get_running_loop().time()
-            others = self._meter.look(now, os.sched_getaffinity(0) if self._crowd.crowded else cpus, ours)
+            others = self._meter.look(now, os.sched_getaffinity(0) if self._crowd.crowded else cpus, table)
             if others is not None and self._crowd.see(now, others):
                 say(self._change(table, others))
             await asyncio.sleep(LOOK)

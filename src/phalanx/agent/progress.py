@@ -63,6 +63,7 @@ class Progress:
         self._read(running, life)
         self._say_new_step(running, life, time.time())
         self._parting += filter(None, [_sample(running, life)])
+        running.inside = life.sign().inside
         del self._followed[running]
         asyncio.get_running_loop().remove_reader(life.fileno())
         life.close()

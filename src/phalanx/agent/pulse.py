@@ -43,6 +43,11 @@ class Sign(Protocol):
         """A pause that it knows of: tracing, validation, saving."""
         ...
 
+    @property
+    def inside(self) -> bool | None:
+        """Whether it is in a training step; None while there was none."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
@@ -91,6 +96,7 @@ class Stalled:
     longest: float
     doing: str
     waits: bool
+    inside: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,7 +207,8 @@ class Pulse:
         if look.now - since <= max(self._patience, _UNUSUAL * self._longest):
             return None
         doing = look.sign.doing if look.sign is not None else ""
-        stalled = Stalled(since, self._step, round(self._longest, 3), doing, self._waits(look))
+        inside = look.sign.inside if look.sign is not None else None
+        stalled = Stalled(since, self._step, round(self._longest, 3), doing, self._waits(look), inside)
         said = self._said
         if isinstance(said, Stalled) and said.step == stalled.step and self._too_soon(look, said, stalled):
             return said
@@ -209,7 +216,7 @@ class Pulse:
 
     def _too_soon(self, look: Reading, said: Stalled, stalled: Stalled) -> bool:
         """What it does and whether it waits may flicker: neither is said again at every look."""
-        same = (said.doing, said.waits) == (stalled.doing, stalled.waits)
+        same = (said.doing, said.waits, said.inside) == (stalled.doing, stalled.waits, stalled.inside)
         return same or (said.doing == stalled.doing and look.now - self._said_at < self._patience)
 
     def _waits(self, look: Reading) -> bool:

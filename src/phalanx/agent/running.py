@@ -44,6 +44,8 @@ class Running:
         self.pid = 0
         #: The exception that ended it, as its runtime told it.
         self.raised: Raised | None = None
+        #: Whether it has ended inside a training step; None where nobody tells.
+        self.inside: bool | None = None
         #: What a standby must still be told: variables to set, and to remove.
         self.news: dict[str, str] = {}
         self.gone: tuple[str, ...] = ()

@@ -18,7 +18,8 @@ _STANDARD = re.compile(r"/lib/python3\.\d+/(?!site-packages/|dist-packages/)|^<f
 _TENSORFLOW = "/tensorflow/"
 #: Through this module TensorFlow calls a function of the program: a generator that feeds it, a py_function.
 _CALLED_BACK = "/script_ops.py"
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/")
+#: Others' too: the functions of ours through which a program calls Keras or TensorFlow.
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/phalanx/runtime/boot/phalanx_\w+\.py$")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,9 @@ from phalanx.records.leadfile import Rule
 #: Where no file tells leads apart: the epochs that all heirs of a lead have for themselves, and that each of them has.
 _EPOCHS, _OWN = 100, 10
 
+#: As many refusals of the lead's address are no moment in which it is just being taken over.
+_GONE = 4
+
 
 class Carrying(Protocol):
     """The part of `Carrier` that is asked."""
@@ -82,6 +85,7 @@ class Succession:
         self._tries = 0
         self._mute: set[str] = set()  # who was asked in vain since the last answer
         self._first_beat: float | None = None
+        self._refusals = 0  # of the lead's own address, since its last answer
 
     def learn(self, line: tuple[str, ...]) -> None:
         """The newest line: addresses of agents that may lead, lowest host first."""
@@ -97,10 +101,35 @@ class Succession:
         """The lead is there."""
         if self._tries or self._asked != self._lead:
             self._lead, self._tries, self._first_beat = self._asked, 0, None
+        self._refusals = 0
         self._mute.clear()
 
+    def leads_at(self, address: str) -> None:
+        """The lead has said itself where it is: what it was asked by may be another's name before long."""
+        self._lead = address
+        self._ask(address)
+
+    def resigned(self, heir: str, epoch: int) -> None:
+        """The lead of `epoch` goes, and names the address of the next one. That one begins; the others ask there."""
+        carrier = self._carrier
+        if heir == carrier.address and not carrier.carries and not carrier.spent:
+            rule = self._rule()
+            if self._knows_the_run(rule):
+                carrier.take_over(self._next_epoch(rule, epoch))
+        self._ask(heir)
+
+    def refused(self) -> None:
+        """Whom was asked last has nobody that listens."""
+        self._refusals += self._asked == self._lead
+
     def silent(self, seconds: float, epoch: int) -> bool:
-        """A try has failed, so long after the last answer of a lead of `epoch`. False: nobody is left to wait for."""
+        """A try has failed, so long after the last answer of a lead of `epoch`. False: nobody is left to wait for.
+
+        An agent keeps the address of its lead open whatever becomes of that. Where it is refused again and again the
+        agent is gone, and neither the lease nor the turn of its host need be waited for.
+        """
+        whole, gone = seconds, self._refusals >= _GONE and not self._carrier.carries
+        seconds += self._lease + self._step if gone else 0.0
         if self._carrier.done or seconds < self._lease:
             return not self._carrier.done
         self._mute.add(self._asked)
@@ -113,7 +142,7 @@ class Succession:
             self._first_beat = beat
         newer = rule is not None and rule.epoch > epoch
         lives = beat is not None and beat != self._first_beat
-        if lives and not newer and seconds >= 2 * self._lease:
+        if lives and not newer and whole >= 2 * self._lease:
             return False  # it lives, and we are cut off: by now it has given us up
         due = turn(self._line, own, self._lead, lease=self._lease, step=self._step)
         may = due is not None and seconds >= due and not lives and not self._carrier.spent
@@ -125,7 +154,7 @@ class Succession:
             self._ask(own)
             return True
         self._ask_another(rule, seconds)
-        return seconds < patience(self._line, own, self._lead, lease=self._lease, step=self._step)
+        return whole < patience(self._line, own, self._lead, lease=self._lease, step=self._step)
 
     def _knows_the_run(self, rule: Rule | None) -> bool:
         """Whether a lead of this host would find the records."""
@@ -143,7 +172,8 @@ class Succession:
     def _earlier(self) -> list[str]:
         """The heirs whose turn comes before ours."""
         after = heirs(self._line, self._lead)
-        return after[: after.index(self._carrier.address)]
+        own = self._carrier.address
+        return after[: after.index(own)] if own in after else after
 
     def _unasked(self) -> list[str]:
         """Heirs before us that have not been asked since the lead fell silent: this host may have slept meanwhile."""

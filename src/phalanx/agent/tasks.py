@@ -15,7 +15,7 @@ from phalanx.agent.children import Event, Exited, FailedToStart, Lost, Reaper, S
 from phalanx.agent.disk import Disk
 from phalanx.agent.link import Link
 from phalanx.agent.listening import Listeners
-from phalanx.agent.logs import Logs
+from phalanx.agent.logs import Echo, Logs
 from phalanx.agent.outputs import find
 from phalanx.agent.pins import Pins
 from phalanx.agent.pool import Pool
@@ -54,17 +54,20 @@ class Tasks:
         lend: Callable[[int], None],
         preflight: Preflight,
         pins: Pins,
+        cwd: str,
+        echo: Echo | None = None,
     ) -> None:
         """`pool` makes the standbys of this host, told where to say what becomes of them.
 
         `boot`: the folder with the runtime's sitecustomize; empty where nothing of ours may be in the tasks.
 
         `ports_after` holds ports for the generation after the one it is given, and lets go of older ones; `lend` lets
-        a program that is no server of TensorFlow's listen on one.
+        a program that is no server of TensorFlow's listen on one. `cwd`: where commands start that name no folder.
+        `echo`: who else hears what they say.
         """
         self._ports_after, self._lend = ports_after, lend
         self._preflight, self._pins = preflight, pins
-        self._logs = Logs(folder, host=host, secrets=secrets, say=self._say)
+        self._logs = Logs(folder, host=host, secrets=secrets, say=self._say, echo=echo)
         self._host, self._environ = host, environ
         self._reaper, self._pool, self._boot = reaper, pool(self._say), boot
         self._progress = Progress(self._tell, self._say)
@@ -72,7 +75,7 @@ class Tasks:
         self._by_child: dict[str, Running] = {}
         self._listeners = Listeners(self._listens)
         self._watch = Watch(self._tell)
-        self._cwd = "/"
+        self._cwd = cwd
         self._background: set[asyncio.Task[None]] = set()
         self._link: Link | None = None
 
@@ -92,7 +95,7 @@ class Tasks:
                 case Roused(message):
                     self._note(message)
                 case Spent(reason):
-                    self._give_up(time.time(), reason)
+                    self.give_up(time.time(), reason)
                     self._reaper.destroy()
 
     @property
@@ -104,7 +107,7 @@ class Tasks:
         """Carry out one order of the lead."""
         match order.kind:
             case "prepare":
-                self._prepare(order.placed())
+                self._prepare(order.placed(self._cwd))
             case "go":
                 self._spawn(self._go(order))
             case "stacks":
@@ -125,7 +128,7 @@ class Tasks:
         known = (self._running.get(task) for task in order.ids)
         return [running for running in known if running is not None and running.generation == order.generation]
 
-    async def end_all(self, grace: float = 5.0) -> None:
+    async def end_all(self, grace: float) -> None:
         """TERM, grace, KILL to everything; returns when it is over."""
         await asyncio.gather(*(self._stop(running, grace) for running in self._running.values()))
 
@@ -236,7 +239,7 @@ class Tasks:
             running.ended.set()
             self._tell(running, ev.TaskNotStarted, time.time(), message=str(wrong))
         except OSError as wrong:
-            self._give_up(time.time(), f"its agent cannot start {running.task.id}: {refusal(wrong)}")
+            self.give_up(time.time(), f"its agent cannot start {running.task.id}: {refusal(wrong)}")
 
     def _start_now(self, running: Running, now: float) -> None:
         if running.task.lent and running.task.port is not None:
@@ -317,7 +320,7 @@ class Tasks:
     def _on_child(self, event: Event) -> None:
         if isinstance(event, Lost):
             reason = "its reaper has died, and with it its tasks: nothing can be started or ended there any more"
-            self._give_up(event.time, reason)
+            self.give_up(event.time, reason)
             return
         running = self._by_child.get(event.id)
         if running is None:
@@ -357,6 +360,7 @@ class Tasks:
             stopped=stopped,
             **running.last_words(),
             **(self._logs.raised(running) if event.code else {}),
+            inside=running.inside if event.code else None,
             cpu_seconds=round(event.user + event.system, 3),
             max_rss=event.max_rss,
         )
@@ -376,7 +380,7 @@ class Tasks:
     def _note(self, message: str) -> None:
         self._say(ev.Noted(time=time.time(), message=message, host=self._host))
 
-    def _give_up(self, when: float, reason: str) -> None:
+    def give_up(self, when: float, reason: str) -> None:
         """This host cannot go on: the lead hears why, and this agent leaves."""
         if self._said.give_up(reason):
             self._said.say(ev.HostLost(time=when, host=self._host, reason=reason))

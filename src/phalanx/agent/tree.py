@@ -33,11 +33,17 @@ class Process:
 
 def processes() -> dict[int, Process]:
     """Every living process of this machine that can be seen, by pid."""
-    found = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - the reaper does without pathlib
-        if name.isdecimal() and (process := _read(int(name))) is not None:
-            found[process.pid] = process
-    return found
+    return table(pids())
+
+
+def pids() -> set[int]:
+    """The numbers of all of them, zombies included."""
+    return {int(name) for name in os.listdir("/proc") if name.isdecimal()}  # noqa: PTH208 - the reaper does without pathlib
+
+
+def table(these: Iterable[int]) -> dict[int, Process]:
+    """Those of these that live, by pid."""
+    return {pid: process for pid in these if (process := _read(pid)) is not None}
 
 
 def below(table: Mapping[int, Process], root: int) -> list[Process]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
-from phalanx.agent import tree
+from phalanx.agent import kin, tree
 from phalanx.agent.crowd import spent
 from phalanx.agent.getstatus import answers
 from phalanx.agent.oomkills import OomKills
@@ -120,6 +120,7 @@ class Watch:
         self._peers: PeerTable | None = None
         with contextlib.suppress(OSError):  # a kernel without sock_diag: the other signs remain
             self._peers = PeerTable()
+        self._family = kin.ours()
         self._looked = self._measured = float("-inf")
 
     def measured(self) -> Measured | None:
@@ -184,7 +185,7 @@ class Watch:
         self._oom.look([one.running.pid for one in self._watched], now)
         connections = self._connections()
         if now - self._looked >= _FAMILY or now < self._looked:
-            self._looked, table = now, tree.processes()
+            self._looked, table = now, self._family.look()
             for one in self._watched:
                 one.relatives(table)
         for one in self._watched:
@@ -208,7 +209,6 @@ class Watch:
             case Quiet(since):
                 self._tell(running, ev.TaskQuiet, now, since=since)
             case Stalled():
-                fields = {"since": word.since, "step": word.step, "longest": word.longest}
-                self._tell(running, ev.TaskStalled, now, **fields, doing=word.doing, waits=word.waits)
+                self._tell(running, ev.TaskStalled, now, **{name: getattr(word, name) for name in word.__slots__})
             case Awake():
                 self._tell(running, ev.TaskAwake, now)

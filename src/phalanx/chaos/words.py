@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from phalanx.chaos.story import Story
 from phalanx.chaos.watch import Outcome, Told
+from phalanx.names import many
 
 _GAP = "  "
 
@@ -14,11 +15,11 @@ def render(story: Story) -> str:
     """A table of faults, how the run ended, and whether it came to the same as undisturbed."""
     head = ("at", "fault", "detected", "recovered", "outcome")
     rows = [head, *(_row(told) for told in story.told)]
-    lines = [f"chaos on {story.run}: {_count(len(story.told), 'fault')}, seed {story.seed}", *_table(rows), ""]
+    lines = [f"chaos on {story.run}: {many(len(story.told), 'fault')}, seed {story.seed}", *_table(rows), ""]
     # Why the run has ended stands at its end.
     lines += [f"  {told.fault}: {told.why}" for told in story.told if told.why and told.outcome is not Outcome.ENDED]
     cause = f", {story.cause}" if story.cause else ""
-    again = f" after {_count(story.restarts, 'restart')}" if story.restarts else ""
+    again = f" after {many(story.restarts, 'restart')}" if story.restarts else ""
     calm = f" (undisturbed {story.reference_took:.1f} s)" if story.reference_took is not None else ""
     lines.append(f"{story.run} {story.result}{again} in {story.took:.1f} s{calm}{cause}")
     if story.comparison is not None:
@@ -33,7 +34,7 @@ def _compared(story: Story) -> str:
     if comparison is None:
         return ""
     if comparison.equal:
-        return f"same result as {story.reference}: {_count(comparison.lines, 'line')}, the last `{comparison.last}`"
+        return f"same result as {story.reference}: {many(comparison.lines, 'line')}, the last `{comparison.last}`"
     return f"another result than {story.reference}: {comparison.difference}"
 
 
@@ -56,7 +57,3 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _seconds(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f} s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -19,6 +19,7 @@ from phalanx.tfconfig.parse import parse
 from phalanx.tfconfig.quote import brief
 
 if TYPE_CHECKING:
+    from phalanx.agent.preflight.start import Start
     from phalanx.script.check import Around
     from phalanx.script.program import Roles
 
@@ -30,8 +31,8 @@ def check(
         str,
         Parameter(
             name="INPUT",
-            help="A script (.py), or a TF_CONFIG: a file, `-` for standard input, or a folder with a file per node. "
-            "Without any: $TF_CONFIG.",
+            help="A script (.py), a module (-m package.module), or a TF_CONFIG: a file, `-` for standard input, or a "
+            "folder with a file per node. Without any: $TF_CONFIG.",
             allow_leading_hyphen=True,
         ),
     ],
@@ -50,8 +51,8 @@ def check(
         int | None, Parameter(help="How many workers will run the script (more than one).", converter=whole)
     ] = None,
     chief: Annotated[
-        bool, Parameter(negative="--no-chief", help="Whether one chief will run it beside the workers.")
-    ] = False,
+        bool | None, Parameter(negative="--no-chief", help="One chief beside the workers, or none.")
+    ] = None,
     ps: Annotated[
         int, Parameter(help="How many parameter servers the cluster will have; implies one chief.", converter=whole)
     ] = 0,
@@ -78,6 +79,7 @@ def check(
     For example:
       phalanx check train.py
       phalanx check train.py --workers 4 --chief --python .venv/bin/python
+      phalanx check -m package.train --workers 2
       phalanx check train.py --ignore keras3-lr --fail-on warning
       phalanx check
       phalanx check tf_config.json --strategy ps --tf-version 2.21
@@ -86,25 +88,21 @@ def check(
     """
     if hosts is not None and hosts < 1:
         raise InputError(f"--hosts: must be at least 1, not {hosts}", hint="leave it out where you do not know")
-    if workers is not None and workers < 1:
-        raise InputError(f"--workers: must be at least 1, not {workers}", hint="leave it out where you do not know")
+    if workers is not None and workers < 0:
+        raise InputError(f"--workers: must be at least 0, not {workers}", hint="leave it out where you do not know")
     if ps < 0:
         raise InputError(f"--ps: must be at least 0, not {ps}", hint="leave it out where there is none")
     _known(ignore)
-    scripts = [name for name in inputs if name.endswith(_SCRIPT)]
-    given = (
-        sources.read([name for name in inputs if name not in scripts])
-        if len(scripts) < len(inputs) or not inputs
-        else ()
-    )
+    scripts, others = _programs(inputs)
+    given = sources.read(others) if others or not inputs else ()
     found: list[Finding] = []
     fine: list[str] = []
     texts = {source.path: source.text for source in given if source.text is not None}
     around = _around(python, tf_version, _roles(workers, ps, chief=chief, evaluator=evaluator)) if scripts else None
-    for name in scripts:
+    for name, start in scripts.items():
         assert around is not None  # noqa: S101 - made above
-        found += _script(name, around, texts)
-        fine.append(f"{name}: fine, {_builds(Path(name))}")
+        found += _script(name, start, around, texts)
+        fine.append(f"{name}: fine, {_builds(start)}")
     for source in given:
         parsed = parse(source.text, path=source.path)
         found += find(
@@ -135,13 +133,22 @@ def _known(ignore: tuple[str, ...]) -> None:
             raise InputError(f"--ignore {one}: there is no such rule", hint=hint)
 
 
-def _roles(workers: int | None, ps: int, *, chief: bool, evaluator: bool) -> Roles | None:
-    """The tasks that the flags say, with `run`'s defaults; None where they say nothing."""
-    from phalanx.script.program import Roles  # noqa: PLC0415 - not for --help
-
+def _roles(workers: int | None, ps: int, *, chief: bool | None, evaluator: bool) -> Roles | None:
+    """The tasks of the job that `run` makes of the same flags; None where they say nothing."""
     if workers is None and not (chief or ps or evaluator):
         return None
-    return Roles(chief=int(chief or ps > 0), worker=1 if workers is None else workers, ps=ps, evaluator=int(evaluator))
+    from phalanx.job.advise import count_of  # noqa: PLC0415 - not for --help
+    from phalanx.job.flags import Flags, apply  # noqa: PLC0415 - as above
+    from phalanx.names import KNOWN_TYPES  # noqa: PLC0415 - as above
+    from phalanx.script.program import Roles  # noqa: PLC0415 - as above
+
+    flags = Flags(workers=workers, ps=ps or None, chief=chief, evaluator=evaluator)
+    job = apply(None, flags, ("train.py",))
+    counts = {kind: count_of(job, kind) for kind in KNOWN_TYPES}
+    if not counts["chief"] + counts["worker"]:
+        raise InputError("no chief and no worker: nobody would train", hint="--workers 1, or --chief")
+    # One task alone gets no TF_CONFIG, and is nobody's chief.
+    return Roles(worker=1) if sum(counts.values()) == 1 else Roles(**counts, serves=True)
 
 
 def _around(python: str | None, tf_version: str | None, roles: Roles | None) -> Around:
@@ -162,12 +169,38 @@ def _around(python: str | None, tf_version: str | None, roles: Roles | None) -> 
     return dataclasses.replace(around, interpreter=other, folders=())
 
 
-def _script(name: str, around: Around, texts: dict[str, str]) -> tuple[Finding, ...]:
+def _programs(inputs: tuple[str, ...]) -> tuple[dict[str, Start], list[str]]:
+    """The scripts and the modules among the inputs, by the name of their file, and what is neither."""
+    from phalanx.agent.preflight.start import start_of_module, start_of_script  # noqa: PLC0415 - not for --help
+
+    found: dict[str, Start] = {}
+    others: list[str] = []
+    words = list(inputs)
+    while words:
+        word = words.pop(0)
+        if word.endswith(_SCRIPT):
+            found[word] = start_of_script(Path(word))
+        elif word == "-m" and words:
+            name = words.pop(0)
+            start = start_of_module(name, cwd=Path.cwd(), environ=os.environ)
+            if start is None:
+                where = "start in the folder that its package lies in, or name that in PYTHONPATH"
+                raise InputError(f"-m {brief(name, 200)}: no such module here", hint=where)
+            found[_shown(start.file)] = start
+        else:
+            others.append(word)
+    return found, others
+
+
+def _shown(file: Path) -> str:
+    return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+
+
+def _script(name: str, start: Start, around: Around, texts: dict[str, str]) -> tuple[Finding, ...]:
     from phalanx.script.check import check as read  # noqa: PLC0415 - not for --help
 
-    path = Path(name)
     try:
-        found = read(path, around, shown=name)
+        found = read(start, around, shown=name)
         for file in {name, *(finding.path for finding in found)}:
             texts[file] = Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -177,7 +210,7 @@ def _script(name: str, around: Around, texts: dict[str, str]) -> tuple[Finding, 
     return found
 
 
-def _builds(script: Path) -> str:
+def _builds(script: Start) -> str:
     """`names MultiWorkerMirroredStrategy`."""
     from phalanx.script.strategy import strategy_of  # noqa: PLC0415 - not for --help
 

@@ -17,6 +17,7 @@ from phalanx.observe.words import describe, stamp
 from phalanx.records.index import LAST
 from phalanx.records.reader import Tail, fold_on, with_skipped
 from phalanx.redact import redact
+from phalanx.remote import followed
 from phalanx.states import RunState
 
 
@@ -36,7 +37,8 @@ def events(
     entry = which.find(run)
     lines = _Lines(json=json)
     if follow:
-        Follower(entry.files, lines, broken=broken_after(entry), ask=ASK).run()
+        with followed(entry):
+            Follower(entry.files, lines, broken=broken_after(entry), ask=ASK).run()
         return 0
     tail = Tail(entry.files.events)
     records = tail.poll()

@@ -16,7 +16,7 @@ from phalanx.cli import findings, sources
 from phalanx.cli.values import file_or_stdout, whole
 from phalanx.errors import InputError
 from phalanx.hostlist import expand
-from phalanx.names import TaskId
+from phalanx.names import TaskId, many
 from phalanx.tfconfig import Bodies, Cluster, Severity, TfConfig, check, cluster_from_hosts, parse, task_for_host
 from phalanx.tfconfig.quote import brief
 
@@ -101,7 +101,7 @@ def generate(
             sys.stdout.writelines((str(one), "\t", body.head, body.tail, "\n"))
     elif out is not None:
         written = _files(bodies, out)
-        sys.stderr.write(f"{written} file{'s' * (written != 1)} written into {out}\n")
+        sys.stderr.write(f"{many(written, 'file')} written into {out}\n")
     else:
         findings.write(bodies.of(_whose(made, task, host)).text + "\n")
     return 0

@@ -55,6 +55,7 @@ class JobFlags:
         _flag("GPU memory as it is needed (where tasks share a GPU).", _PLACE, negative="--no-gpu-growth"),
     ] = None
     on: Annotated[str | None, _flag("The engine (local).", _PLACE)] = None
+    image: Annotated[str | None, _flag("The container image, for Kubernetes.", _PLACE)] = None
     python: Annotated[str | None, _flag("The interpreter for the script (found: see `phalanx plan`).", _PLACE)] = None
     ports: Annotated[str | None, _flag("Take ports from A-B only.", _PLACE)] = None
     start_timeout: Annotated[str | None, _flag("Until every task must listen (5m).", _TIME)] = None
@@ -103,7 +104,7 @@ def delimit(app: cyclopts.App, words: list[str]) -> list[str]:
     `--` already, other verbs and unknown flags pass as they are; a job file has no flags of its own, so ours may
     follow it, and whatever else does is refused: InputError.
     """
-    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"], ["advise"], ["bench"]):
+    if words[:1] not in (["run"], ["plan"], ["preflight"], ["chaos"], ["advise"], ["bench"], ["render"]):
         return words
     known = app[words[0]].assemble_argument_collection()
     at, job_file = 1, False

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from phalanx.cli import which
 from phalanx.cli.values import whole
+from phalanx.cli.where import There
 from phalanx.errors import InputError
 from phalanx.events import Record
 from phalanx.names import TaskId
@@ -27,6 +28,7 @@ from phalanx.observe.words import host_name, stamp, visible
 from phalanx.records.folder import LogFile, RunFolder
 from phalanx.records.reader import read_state
 from phalanx.redact import redact
+from phalanx.remote import followed
 from phalanx.states import RunState
 
 _BOTH = ("out", "err")
@@ -44,6 +46,7 @@ def logs(
     generation: Annotated[int | None, Parameter(help="An older generation (the newest).", converter=whole)] = None,
     json: Annotated[bool, Parameter(negative=(), help="One JSON object a line.")] = False,
     raw: Annotated[bool, Parameter(negative=(), help="Exact bytes of one stream of each task.")] = False,
+    there: Annotated[There, Parameter(name="*")] = There(),  # noqa: B008 - frozen
 ) -> int:
     """Print what tasks have written: both streams of each, in the order in which they came.
 
@@ -62,7 +65,7 @@ def logs(
         if given[one] and given[other]:
             raise InputError(f"{one} and {other} exclude each other")
     run, tasks = which.split(names)
-    entry = which.find(run)
+    entry = which.find(run, there.where)
     state = read_state(entry.files)
     chosen = _Chosen(
         folder=entry.files,
@@ -75,7 +78,8 @@ def logs(
     say = _printer(chosen.tasks, times=merged, names=merged or len(chosen.tasks) > 1, json=json)
     if follow:
         view = _FollowRaw(chosen) if raw else _FollowLines(chosen, say, start)
-        Follower(entry.files, view, broken=broken_after(entry), ask=ASK).run()
+        with followed(entry):
+            Follower(entry.files, view, broken=broken_after(entry), ask=ASK).run()
     elif raw:
         _FollowRaw(chosen).update(state, ())
     elif merged or json:

@@ -5,6 +5,7 @@ What takes long to import comes within `_call`, where a Ctrl-C is one line as we
 
 from __future__ import annotations
 
+import keyword
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ from phalanx.errors import InputError, PhalanxError
 if TYPE_CHECKING:
     import cyclopts
 
-#: Verb → its one line in `phalanx --help`. The function of that name in `phalanx.cli.<verb>` is imported when called.
+#: Verb → its one line in `phalanx --help`. The function of that name in `phalanx.cli.<verb>` is imported when called;
+#: a verb that is a keyword of Python has a `_` after it there.
 VERBS = {
     "Run": {
         "run": "Train: start one program as a cluster on this machine and follow it to its end.",
@@ -25,6 +27,7 @@ VERBS = {
         "advise": "Say which strategy fits a training, what it needs and how fast it goes.",
         "bench": "Run a script for some steps at several sizes, beside what was reckoned.",
         "init": "Write a commented job.yaml for a script.",
+        "import": "Write the job.yaml of a TFJob, a Volcano Job, or pods with a hand-written TF_CONFIG.",
         "schema": "Print the JSON Schema of job.yaml, for editors.",
     },
     "Watch": {
@@ -40,6 +43,10 @@ VERBS = {
     "Change": {
         "scale": "Give a run another number of workers.",
         "join": "Bring one more host to a run.",
+    },
+    "Kubernetes": {
+        "render": "Write a job as manifests, for Git and `kubectl apply`.",
+        "kubernetes": "Print the Role that a client needs.",
     },
     "TF_CONFIG": {
         "check": "Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.",
@@ -88,8 +95,9 @@ def app(*, brief: bool = False) -> cyclopts.App:
         group = cyclopts.Group(title, sort_key=number)
         for verb, summary in verbs.items():
             own = {"help": summary} if brief else {}
+            word = f"{verb}_" if keyword.iskeyword(verb) else verb
             made.command(
-                f"phalanx.cli.{verb}:{verb}", name=verb, group=group, help_epilogue="", usage=usage(verb), **own
+                f"phalanx.cli.{word}:{word}", name=verb, group=group, help_epilogue="", usage=usage(verb), **own
             )
     return made
 

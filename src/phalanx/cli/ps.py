@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.where import There
 from phalanx.errors import PlaceError
 from phalanx.observe.ink import Ink
 from phalanx.observe.logtail import attempt_logs
@@ -26,6 +27,7 @@ from phalanx.protocol import people
 from phalanx.records.index import Entry, Index
 from phalanx.records.lastwords import last_written
 from phalanx.records.reader import read_end
+from phalanx.remote import caught_up, listed
 from phalanx.slowevents import holding
 from phalanx.taskstate import TaskPhase, TaskState, total_steps
 
@@ -87,6 +89,7 @@ def ps(
     all_: Annotated[bool, Parameter(name=["--all", "-a"], negative=(), help="Ended runs of any age too.")] = False,
     running: Annotated[bool, Parameter(negative=(), help="Only the runs that go on.")] = False,
     json: Annotated[bool, Parameter(negative=(), help="An array of runs for scripts.")] = False,
+    there: Annotated[There, Parameter(name="*")] = There(),  # noqa: B008 - frozen
 ) -> int:
     """List this user's runs; with RUN, its tasks.
 
@@ -103,8 +106,10 @@ def ps(
     """
     now = time.time()
     if run is not None:
-        return _tasks(which.find(run), now, json=json)
+        return _tasks(which.find(run, there.where), now, json=json)
     index = Index()
+    if there.where is not None:
+        listed(there.where)
     entries = [entry for entry in index.all() if all_ or now - entry.created < RECENT or not _ended(entry)]
     which.warn(index)
     with ThreadPoolExecutor(_ASK_AT_ONCE) as pool:
@@ -134,7 +139,7 @@ def _line(entry: Entry) -> Line:
     if not entry.files.path.is_dir():
         phase = _led(entry)
         return Line(entry=entry, state=phase or GONE, going=bool(phase), tasks={}, gone=True)
-    state = standing(entry)
+    state = standing(caught_up(entry))
     phases = collections.Counter(task.phase.value for task in state.tasks.values())
     return Line(entry=entry, state=state.phase.value, going=not state.phase.terminal, tasks=phases)
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from phalanx.cli import which
+from phalanx.cli.where import There
 from phalanx.observe.ink import Ink
 from phalanx.observe.report import render
 from phalanx.observe.standing import counted, standing
@@ -23,6 +24,7 @@ def report(
     /,
     *,
     json: Annotated[bool, Parameter(negative=(), help="The whole report for scripts.")] = False,
+    there: Annotated[There, Parameter(name="*")] = There(),  # noqa: B008 - frozen
 ) -> int:
     """Say how a run ended, why, and what to do next; or how it stands, while it goes on.
 
@@ -32,7 +34,7 @@ def report(
       phalanx report
       phalanx report digits-1130-073311 --json
     """
-    entry = which.find(run)
+    entry = which.find(run, there.where)
     made = build_report(counted(standing(entry), entry), read_plan(entry.files), entry.files)
     if json:
         print(encoder.dumps(made.to_json(), indent=1))

@@ -11,6 +11,7 @@ import cyclopts
 
 from phalanx.cli import which
 from phalanx.cli.jobflags import JobFlags
+from phalanx.cli.where import Namespace
 
 _OUTPUT = cyclopts.Group("Output", sort_key=5)
 
@@ -18,6 +19,7 @@ _OUTPUT = cyclopts.Group("Output", sort_key=5)
 def run(
     *command: str,
     flags: Annotated[JobFlags, cyclopts.Parameter(name="*")] = JobFlags(),  # noqa: B008 - frozen
+    there: Annotated[Namespace, cyclopts.Parameter(name="*")] = Namespace(),  # noqa: B008 - frozen
     detach: Annotated[bool, cyclopts.Parameter(negative=(), group=_OUTPUT)] = False,
     runs: Annotated[Path | None, cyclopts.Parameter(group=_OUTPUT)] = None,
     quiet: Annotated[bool, cyclopts.Parameter(negative=(), group=_OUTPUT)] = False,
@@ -32,6 +34,7 @@ def run(
       phalanx run --workers 2 train.py --epochs 3
       phalanx run --workers 2 --ps 1 train.py
       phalanx run --detach job.yaml
+      phalanx run job.yaml --on kubernetes --namespace ml
 
     Parameters
     ----------
@@ -46,7 +49,8 @@ def run(
     json
         Print each event as a line of JSON.
     """
-    from phalanx.job.declare import declare  # noqa: PLC0415 - pydantic and YAML, not for --help
+    from phalanx.job.declare import Declared, declare  # noqa: PLC0415 - pydantic and YAML, not for --help
+    from phalanx.job.incluster import declare_in_cluster  # noqa: PLC0415 - as above
     from phalanx.job.show import note_line  # noqa: PLC0415 - as above
     from phalanx.launch import follow, launch, settled, unreported  # noqa: PLC0415 - as above
     from phalanx.observe.outlet import guarded  # noqa: PLC0415 - as above
@@ -54,19 +58,32 @@ def run(
     from phalanx.observe.views import view_for  # noqa: PLC0415 - as above
     from phalanx.records.reader import read_plan  # noqa: PLC0415 - as above
     from phalanx.records.report import build_report  # noqa: PLC0415 - as above
+    from phalanx.remote import Where  # noqa: PLC0415 - as above
+    from phalanx.remote import launch as launch_there  # noqa: PLC0415 - as above
     from phalanx.states import RunPhase  # noqa: PLC0415 - as above
 
-    declared = declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
+    where = there.where(flags.on)
+    declared = (
+        declare(command, flags.flags(), cwd=Path.cwd(), environ=os.environ)
+        if where is None
+        else declare_in_cluster(command, flags.flags(), cwd=Path.cwd())
+    )
     for note in declared.notes:
         sys.stderr.write(f"phalanx: {note_line(note)}\n")
-    launched = launch(declared, runs=which.runs_folder(runs), environ=os.environ, attached=not detach)
+    folder = which.runs_folder(runs)
+    if isinstance(declared, Declared):
+        launched = launch(declared, runs=folder, environ=os.environ, attached=not detach)
+    else:
+        launched = launch_there(declared, where or Where(), runs=folder, attached=not detach)
     name = launched.entry.run
     out = guarded(sys.stdout, lambda why: _unheard(name, why))
     if detach:
         out.write(f"{name}\n")
         out.flush()
-        launched.started.let_go()
-        state = settled(launched)
+        try:
+            state = settled(launched)
+        finally:
+            launched.started.let_go()
         if state.phase.terminal:
             report = build_report(state, read_plan(launched.folder), launched.folder)
             sys.stderr.write(render(report, brief=True))

@@ -10,6 +10,7 @@ from phalanx.audience import audience
 from phalanx.cli import which
 from phalanx.cli.asker import asker, patiently
 from phalanx.cli.values import whole
+from phalanx.cli.where import There
 from phalanx.decide.elastic import workers as running
 from phalanx.protocol import people
 
@@ -18,6 +19,8 @@ def scale(
     run: which.Run,
     workers: Annotated[int, Parameter(help="How many workers from now on.", converter=whole)],
     /,
+    *,
+    there: Annotated[There, Parameter(name="*")] = There(),  # noqa: B008 - frozen
 ) -> int:
     """Give a run another number of workers: they stop where all can save, and start again as the next generation.
 
@@ -28,7 +31,7 @@ def scale(
       phalanx run --workers 2 --max-workers 4 train.py
       phalanx scale last 4
     """
-    entry, state = which.going(run)
+    entry, state = which.going(run, there.where)
     by = asker("scale")
     audience(entry, lambda address, token: people.scale(address, token, workers=workers, by=by), say=patiently)
     now = running(state.tasks)

@@ -18,6 +18,7 @@ from phalanx.observe.standing import standing
 from phalanx.protocol import people
 from phalanx.records.index import Entry
 from phalanx.records.reader import Tail
+from phalanx.remote import followed, is_remote
 
 #: Seconds that tasks have to write them, and between two looks.
 _PATIENCE, _LOOK = 4.0, 0.05
@@ -48,7 +49,9 @@ def stacks(
     missing = [str(task) for task in asked["tasks"]]
     if not missing:
         raise InputError("none of these tasks runs", hint=f"phalanx ps {entry.run}")
-    for word in _written(entry, int(asked["seq"]), missing):
+    with followed(entry):
+        found = _written(entry, int(asked["seq"]), missing)
+    for word in found:
         _print(entry, word, json=json)
     if missing:
         raise PlaceError(
@@ -76,7 +79,7 @@ def _written(entry: Entry, after: int, missing: list[str]) -> list[StacksWritten
 
 
 def _print(entry: Entry, event: StacksWritten, *, json: bool) -> None:
-    path = entry.files.path / event.path
+    path = f"{event.path} of the run's folder in its pod" if is_remote(entry) else entry.files.path / event.path
     if json:
         data: dict[str, Any] = {"task": str(event.task), "path": str(path), "at": event.at, "waits": event.waits}
         print(encoder.dumps(data, separators=(",", ":")))

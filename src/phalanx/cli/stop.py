@@ -13,37 +13,44 @@ from cyclopts import Parameter
 from phalanx.audience import audience, leads
 from phalanx.cli import which
 from phalanx.cli.asker import asker, patiently
+from phalanx.cli.where import There
 from phalanx.errors import InputError, PlaceError, RunNotFoundError
 from phalanx.events import Record, RunEnded, StopOrdered, StopRequested, TaskExited
 from phalanx.observe.follow import Broken, Follower
 from phalanx.observe.standing import ASK, broken_after, standing
 from phalanx.observe.words import NAMED, describe
 from phalanx.protocol import people
-from phalanx.records.index import Entry, Index
+from phalanx.records.index import LAST, Entry, Index
 from phalanx.records.reader import read_end, read_state
+from phalanx.remote import cleared, followed, interrupt, is_remote
 from phalanx.states import RunPhase, RunState
 
 #: Seconds between two questions to a lead whose records nobody can read.
 _LOOK = 0.1
 
 
-def stop(
+def stop(  # noqa: PLR0911 - one return an end
     run: which.AnyRun = None,
     /,
     *,
     now: Annotated[bool, Parameter(negative=(), help="KILL at once, without a grace to save in.")] = False,
     wait: Annotated[bool, Parameter(negative="--no-wait", help="Return when it has ended.", show_default=False)] = True,
+    there: Annotated[There, Parameter(name="*")] = There(),  # noqa: B008 - frozen
 ) -> int:
     """End a run: every task gets TERM, a grace to save in, and KILL.
 
     Without RUN: the only one that goes on. A run that has ended already is no mistake. Where its lead does not answer,
-    its successor is waited for. Exits 0 once the run has ended, 3 where nobody leads it.
+    its successor is waited for. In a cluster all objects of the run are deleted once it has ended. Exits 0 once the
+    run has ended, 3 where nobody leads it.
 
     Examples:
       phalanx stop
       phalanx stop digits-1130-073311 --now
+      phalanx stop ctr-1130-120000 --on kubernetes --namespace ml
     """
-    entry = which.known_as(run) if run is not None else _only()
+    entry = which.known_as(run or LAST, there.where) if run is not None or there.where is not None else _only()
+    if is_remote(entry):
+        return _in_cluster(entry, now=now, wait=wait)
     if not entry.files.path.is_dir():
         return _unrecorded(entry, now=now, wait=wait)
     state = read_state(entry.files)
@@ -67,6 +74,30 @@ def stop(
         sys.stderr.write(f"\nphalanx: not waiting; {entry.run} is still being stopped (--now kills it)\n")
         return 0
     print(f"{entry.run} has ended: {_result(state)}")
+    return 3 if state.phase is RunPhase.LOST else 0
+
+
+def _in_cluster(entry: Entry, *, now: bool, wait: bool) -> int:
+    """Ends a run in a cluster, by its lead or, where that cannot be asked, by its Jobs; then nothing of it is left."""
+    state = read_state(which.caught_up(entry).files)
+    if not state.phase.terminal:
+        try:
+            audience(entry, _order(hard=now), say=patiently)
+        except PlaceError as wrong:
+            sys.stderr.write(f"phalanx: {wrong}; its pods are told to end\n")
+            interrupt(entry, by=asker("stop"))
+        if not wait:
+            print(f"{entry.run} is being {'killed' if now else 'stopped'}; phalanx attach {entry.run}")
+            return 0
+        view = _Endings(state.seq)
+        try:
+            with followed(entry):
+                state = Follower(entry.files, view, broken=broken_after(entry), ask=ASK).run()
+        except KeyboardInterrupt:
+            sys.stderr.write(f"\nphalanx: not waiting; {entry.run} is still being stopped (--now kills it)\n")
+            return 0
+    cleared(entry, hard=now)
+    print(f"{entry.run} has ended: {_result(state)}; nothing of it is left in its namespace")
     return 3 if state.phase is RunPhase.LOST else 0
 
 

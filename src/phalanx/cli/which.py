@@ -15,6 +15,8 @@ from phalanx.errors import InputError, RunNotFoundError
 from phalanx.names import TaskId, training_order
 from phalanx.records.index import LAST, Entry, Index
 from phalanx.records.reader import read_state
+from phalanx.remote import Where, adopt
+from phalanx.remote import caught_up as caught_up  # noqa: PLC0414 - for verbs that find a run otherwise
 from phalanx.states import RunState
 
 Run = Annotated[
@@ -33,27 +35,32 @@ def runs_folder(asked: Path | None) -> Path:
     return Path.cwd() / (asked or os.environ.get("PHALANX_RUNS") or "runs")
 
 
-def find(run: str) -> Entry:
-    """The run, with a folder to read. Raises RunNotFoundError."""
-    entry = known_as(run)
+def find(run: str, where: Where | None = None) -> Entry:
+    """The run, with a folder to read; with `where` one of a cluster that nobody here need know.
+
+    One in a cluster is brought up to date. Raises RunNotFoundError.
+    """
+    entry = known_as(run, where)
     if not entry.files.path.is_dir():
         other = "`phalanx ps --all` lists the other runs"
         hint = f"its lead still answers: phalanx stop {entry.run}" if leads(entry) else other
         raise RunNotFoundError(f"the folder of {entry.run} is gone: {entry.folder}", hint=hint)
-    return entry
+    return caught_up(entry)
 
 
-def known_as(run: str) -> Entry:
+def known_as(run: str, where: Where | None = None) -> Entry:
     """The run, whether its folder is still there or not. Raises RunNotFoundError."""
+    if where is not None:
+        return adopt(run, where)
     index = Index()
     entry = index.find(run)
     warn(index)
     return entry
 
 
-def going(run: str) -> tuple[Entry, RunState]:
+def going(run: str, where: Where | None = None) -> tuple[Entry, RunState]:
     """The run and how it stands, where it goes on. Raises RunNotFoundError, InputError for one that has ended."""
-    entry = find(run)
+    entry = find(run, where)
     state = read_state(entry.files)
     if state.phase.terminal:
         raise InputError(f"{entry.run} has ended already", hint="phalanx run starts another")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from phalanx.decide.alone import SIGN, alone, short, trains
 from phalanx.decide.exits import Kind, evidence, gist, kind_of, known_error, says_victim, words_for, words_of
 from phalanx.decide.strayed import strayed
 from phalanx.decide.unit import fallen
 from phalanx.events import CulpritNamed, RunEnded, TaskExited
 from phalanx.hoststate import HostState
-from phalanx.names import TaskId
+from phalanx.names import TaskId, many
 from phalanx.spans import span
 from phalanx.states import RunState
 from phalanx.taskstate import TaskPhase, TaskState
@@ -117,22 +118,17 @@ def _how(task: TaskState, run: str) -> tuple[Kind, str, str]:
     advice = f"{known.advice} ({known.source})" if known else f"phalanx logs {run} {task.id}"
     ran = f" {task.exit.time - task.started:.1f} s after its start" if task.started else ""
     tail = "" if task.exit.signal is not None or was_preempted(task) else _said(task.exit)
-    return kind_of(task.exit), f"{words_for(task.exit)}{ran}{tail}", strayed(task.exit.last_lines) or advice
+    since = f": {known.since}" if known and known.since else ""
+    return kind_of(task.exit), f"{words_for(task.exit)}{ran}{tail}{since}", strayed(task.exit.last_lines) or advice
 
 
 def _said(event: TaskExited) -> str:
     """Its own words, or that it has none, and how far it had come."""
     if said := words_of(event):
-        at = f" ({_short(event.raised_at)})" if event.raised_at else ""
+        at = f" ({short(event.raised_at)})" if event.raised_at else ""
         return f": {said[:_WORDS]}{at}"
     last = f"; last line: {event.last_output.strip()[:_WORDS]}" if event.last_output.strip() else ""
     return f", without a word of its own{last}"
-
-
-def _short(place: str) -> str:
-    """`train.py:37 in step`: the file is the one that the user has open."""
-    file, colon, rest = place.rpartition(":")
-    return f"{file.rpartition('/')[2]}{colon}{rest}"
 
 
 def _some(tasks: Sequence[TaskState]) -> str:
@@ -179,7 +175,13 @@ def never_listened(state: RunState, silent: list[TaskState], limit: float, now: 
 
 
 def left_early(state: RunState, gone: Sequence[TaskState], now: float) -> CulpritNamed:
-    """The first of these had ended well before the others were done: they wait for it in a collective (R60)."""
+    """The first of these had ended well before the others were done: they wait for it in a collective (R60).
+
+    Where they wait in one that it never enters, who calls that is the culprit.
+    """
+    left = [task for task in state.tasks.values() if task.phase is not TaskPhase.SUCCEEDED]
+    if found := waits_alone(state, left, gone, now):
+        return found
     task = min(gone, key=lambda task: task.ended or now)
     return blame(
         state,
@@ -189,6 +191,38 @@ def left_early(state: RunState, gone: Sequence[TaskState], now: float) -> Culpri
         cause=f"{task.id}{where(state, task)} finished early (exit 0) while others still waited for it: uneven data?",
         victims=tuple(t.id for t in state.tasks.values() if t.id != task.id and (_fell(t) or not t.phase.over)),
         hint="give every worker the same number of batches, or shard by DATA instead of FILE (R59, R60)",
+    )
+
+
+def waits_alone(
+    state: RunState, waiting: Sequence[TaskState], absent: Sequence[TaskState], now: float
+) -> CulpritNamed | None:
+    """A collective that only some call; None where that is not known."""
+    waiting, absent = ([task for task in some if trains(state, task)] for some in (waiting, absent))
+    found = alone(waiting, absent)
+    if found is None:
+        return None
+    task, missing = found.task, [state.tasks[name] for name in found.absent]
+    over = all(one.phase is TaskPhase.SUCCEEDED or one.done is not None for one in missing)
+    others = "they are" if len(missing) > 1 else "it is"
+    why = f"after the same {many(found.steps, 'step')} " + (
+        f"{'they have' if len(missing) > 1 else 'it has'} come to the end of the program"
+        if over
+        else f"{others} at another place{place(missing[0])}"
+    )
+    line = f" at {found.at}" if found.at else ""
+    return blame(
+        state,
+        task,
+        now,
+        kind=Kind.USER,
+        cause=f"{task.id}{where(state, task)} waits{line}, outside of any training step, "
+        f"in a collective that {_some(missing)} {'do' if len(missing) > 1 else 'does'} not enter: {why}",
+        victims=tuple(one.id for one in missing if not one.phase.over),
+        alike=tuple(one.id for one in waiting if one is not task),
+        hint="every worker must do what that line does (strategy.reduce, evaluate, predict, save), and as often: "
+        "take it out of `if chief`, and let one print or keep what comes of it (R60)",
+        sign=SIGN,
     )
 
 
@@ -236,11 +270,11 @@ def _host_lost(state: RunState, host: int, now: float) -> CulpritNamed:
         generation=state.generation,
         task=None,
         host=host,
-        kind=Kind.INFRASTRUCTURE.value,
+        kind=known.lost_kind or Kind.INFRASTRUCTURE.value,
         sign="host",
         cause=f"host {known.joined.name} (agent {host}) was lost: {known.lost_why}",
         victims=tuple(task.id for task in state.tasks.values() if _fell(task) or task.phase is TaskPhase.LOST),
-        hint="look at that host: its memory, its disk, whether it still runs",
+        hint=known.lost_hint or "look at that host: its memory, its disk, whether it still runs",
     )
 
 

@@ -50,7 +50,7 @@ _OUT_OF_MEMORY = "out of memory: the kernel ended it for want of it"
 _SHELL = 128
 
 
-def _by_code(code: int) -> tuple[Kind, str]:
+def by_code(code: int) -> tuple[Kind, str]:
     """Whose failure a code is, and its words; 128+n is a shell's word for signal n."""
     if code in _CODES or code - _SHELL not in _SIGNALS:
         return _CODES.get(code, (Kind.USER, ""))
@@ -66,10 +66,12 @@ class KnownError:
     kind: Kind
     advice: str
     source: str
+    #: The reason, where the text itself has none.
+    since: str = ""
 
 
-#: The first that matches the last lines wins.
-KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
+#: Those whose text says what is wrong.
+_SPOKEN: tuple[KnownError, ...] = tuple(
     KnownError(pattern=re.compile(pattern), kind=kind, advice=advice, source=source)
     for pattern, kind, advice, source in (
         (
@@ -106,6 +108,21 @@ KNOWN_ERRORS: tuple[KnownError, ...] = tuple(
         (r"Unrecognized task_type", Kind.USER, "name the role chief, worker, ps or evaluator", "R08"),
         (r"OOM when allocating|RESOURCE_EXHAUSTED|MemoryError", Kind.USER, "lower the batch size or the model", "R68"),
     )
+)
+
+#: The first that matches the last lines wins.
+KNOWN_ERRORS: tuple[KnownError, ...] = (
+    *_SPOKEN,
+    KnownError(
+        pattern=re.compile(
+            r"in _distributed_tf_update_step\n[\s\S]*\nAssertionError"
+            r"|assert isinstance\(var, values\.DistributedVariable\)"
+        ),
+        kind=Kind.USER,
+        advice="build and compile the model within `with strategy.scope():`",
+        source="rule model-outside-scope",
+        since="the model was built outside strategy.scope()",
+    ),
 )
 
 #: Lines by which a task says that another one went away first (facts §3, §4).
@@ -149,6 +166,8 @@ def telling_line(lines: Sequence[str]) -> str:
     raised = lines[at].strip()
     below = own_words(lines[at + 1 :]) if raised.endswith(":") else ()
     reason = next((line.strip() for line in below if not _BETWEEN.match(line)), "")
+    if not reason and _RAISED.fullmatch(raised):
+        return raised.removesuffix(":")  # it has no message
     return f"{raised} {reason}".rstrip()
 
 
@@ -184,7 +203,7 @@ def kind_of(event: TaskExited) -> Kind:
     known = known_error(evidence(event))
     if known is not None:
         return known.kind
-    return _by_code(event.code or 0)[0]
+    return by_code(event.code or 0)[0]
 
 
 def words_for(event: TaskExited) -> str:
@@ -197,5 +216,5 @@ def words_for(event: TaskExited) -> str:
         why = _OUT_OF_MEMORY if event.oom else _SIGNALS.get(event.signal, (Kind.PLATFORM, ""))[1]
         core = ", core dumped" if event.core else ""
         return f"was killed by {name}{core}" + (f" ({why})" if why else "")
-    why = _OUT_OF_MEMORY if event.oom else _by_code(event.code or 0)[1]
+    why = _OUT_OF_MEMORY if event.oom else by_code(event.code or 0)[1]
     return f"exited with code {event.code}" + (f" ({why})" if why else "")

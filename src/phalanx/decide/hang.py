@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from phalanx.decide.culprit import blame, left_early, place, where
+from phalanx.decide.culprit import blame, left_early, place, waits_alone, where
 from phalanx.decide.exits import Kind
 from phalanx.events import CulpritNamed, Noted
 from phalanx.names import TRAINING_TYPES, TaskId
@@ -146,6 +146,9 @@ def _blamed(state: RunState, members: list[TaskState], since: float, now: float)
     gone = [task for task in members if task.phase is TaskPhase.SUCCEEDED]
     if ranks[first.id] == _WAITS and gone:
         return left_early(state, gone, now)
+    between = [task for task in running if ranks[task.id] == _WAITS and task.stalled and task.stalled.inside is False]
+    if found := waits_alone(state, between, [task for task in (*running, *gone) if task not in between], now):
+        return found
     if ranks[first.id] == _WAITS and state.strategy == Strategy.PS.value:
         first = next((task for task in running if task.id == state.leader), first)
     waiting = tuple(task.id for task in running if task is not first and ranks[task.id] == _WAITS)

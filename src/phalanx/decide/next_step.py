@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from phalanx import events as ev
 from phalanx.decide import preflight
 from phalanx.decide.culprit import lost_now, name_culprit, nobody_to_blame
-from phalanx.decide.elastic import can_start, living_hosts, resize
+from phalanx.decide.elastic import awaits, can_start, living_hosts, of_roles, resize
 from phalanx.decide.exits import Kind
 from phalanx.decide.grace import graces, left_alone
 from phalanx.decide.hang import Dump, early
@@ -21,6 +21,7 @@ from phalanx.decide.listening import Remark, deserted, not_listening
 from phalanx.decide.restart import judge
 from phalanx.decide.resume import resumption
 from phalanx.decide.unit import failing_unit, fallen, only_looks_on
+from phalanx.decide.waiting import why_not_here
 from phalanx.names import TRAINING_TYPES, TaskId
 from phalanx.plan.outline import Strategy
 from phalanx.plan.policies import Policies
@@ -191,19 +192,18 @@ def _restarting(state: RunState, restart: ev.RestartOrdered, policies: Policies,
         return (Wake(at=restart.at),)
     if can_start(state):
         return (Wake(at=now + _SOON),)
-    come = living_hosts(state)
-    if not come:
+    if not living_hosts(state) and not of_roles(state):  # a lost pod is replaced
         cause = f"generation {state.generation + 1} could not start: every host is lost"
         return (_end(now, outcome="failed", code=3, cause=cause),)
     deadline = restart.at + policies.health.start
     waits = f"generation {state.generation + 1} waits for hosts"
     if not state.has_noted(waits):
-        words = f"{waits}: {come} of {state.wanted_hosts} are there; `phalanx join {state.run}` brings one"
-        limit = f"it waits {span(policies.health.start)}"
-        return (Say(event=ev.Noted(time=now, message=f"{words}; {limit}")),)
+        more = "" if of_roles(state) else f"; `phalanx join {state.run}` brings one"
+        words = f"{waits}: {awaits(state)}{more}; it waits {span(policies.health.start)}"
+        return (Say(event=ev.Noted(time=now, message=words)),)
     if now < deadline:
         return (Wake(at=deadline),)
-    cause = f"generation {state.generation + 1} could not start: {come} of {state.wanted_hosts} hosts are there"
+    cause = f"generation {state.generation + 1} could not start: {awaits(state)}{why_not_here(state, since=restart.at)}"
     return (_end(now, outcome="failed", code=3, cause=cause),)
 
 
@@ -296,7 +296,8 @@ def _joining(state: RunState, policies: Policies, now: float) -> tuple[Action, .
     if can_start(state):
         return (Wake(at=now + _SOON),)
     come = living_hosts(state)
-    cause = f"{come} of {state.wanted_hosts} hosts joined within {span(policies.health.start)}"
+    joined = f"{awaits(state)} after" if of_roles(state) else f"{come} of {state.wanted_hosts} hosts joined within"
+    cause = f"{joined} {span(policies.health.start)}"
     end = nobody_to_blame(state.generation, now, kind=Kind.INFRASTRUCTURE, cause=cause, code=3)
     return tuple(Say(event=event) for event in end)
 
@@ -348,8 +349,8 @@ def _grows(state: RunState, policies: Policies, due: float, now: float) -> tuple
     rest = f"its generation runs for {policies.resize.cooldown:g} s first (cool-down)"
     if state.has_noted(_GROWS, since=state.bound or 0.0):
         return (Wake(at=due),)
-    note = ev.Noted(time=now, message=f"{_GROWS}{due - now:.0f} s: {living_hosts(state)} hosts are there, and {rest}")
-    return (Say(event=note), Wake(at=due))
+    words = f"{_GROWS}{due - now:.0f} s: {living_hosts(state, 'worker')} hosts are there, and {rest}"
+    return (Say(event=ev.Noted(time=now, message=words)), Wake(at=due))
 
 
 def _all_ended_well(now: float) -> tuple[Action, ...]:

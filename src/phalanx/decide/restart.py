@@ -6,6 +6,7 @@ import dataclasses
 import re
 import zlib
 
+from phalanx.decide import alone
 from phalanx.decide.exits import Kind, evidence, gist, says_victim, words_of
 from phalanx.decide.together import answered
 from phalanx.decide.unit import failing_unit, purse
@@ -26,6 +27,9 @@ _IN_A_CIRCLE = 5
 
 #: When every task says the same within this many seconds of its start, it is the program's doing, not a host's.
 _FIRST_SECONDS = 10.0
+
+#: What is no chance where it was noticed twice in a row by the same sign.
+_TWICE = {"start": "it did not start the time before either", alone.SIGN: "one waited so the time before as well"}
 
 #: Seconds before the second restart in a row, doubled for each further one; the first comes at once.
 _BACK_OFF, _LONGEST = 1.0, 60.0
@@ -111,6 +115,8 @@ def _past_help(state: RunState) -> str:
         return ""
     if task.refused:
         return "it could not be started"
+    if state.culprit is not None and state.culprit.sign == alone.SIGN and alone.certain(state):
+        return "the program would come to the same place again"
     if task.exit is None or task.exit.signal is not None:
         return ""
     words = words_of(task.exit)
@@ -125,8 +131,8 @@ def _seen_before(state: RunState) -> str:
     if culprit is None or task is None:
         return ""
     before = state.past[-1].culprit if state.past else None
-    if culprit.sign == "start" and before is not None and before.sign == "start":
-        return "it did not start the time before either"
+    if before is not None and before.sign == culprit.sign and culprit.sign in _TWICE:
+        return _TWICE[culprit.sign]
     if task.exit is None or task.exit.signal is not None:
         return ""
     words = words_of(task.exit)

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 #: What `phalanx run` takes, here by name since the command line is far above; a test holds the two together.
 _NAMES = """
 workers min-workers max-workers ps chief no-chief evaluator workers-per-host gpus-per-worker hosts pin no-pin
-gpu-growth no-gpu-growth on python ports start-timeout silence hang finish max-restarts standbys strategy keras
-checkpoint ignore-check preflight no-preflight name override force-tf-config detach runs quiet json
+gpu-growth no-gpu-growth on context namespace image python ports start-timeout silence hang finish max-restarts
+standbys strategy keras checkpoint ignore-check preflight no-preflight name override force-tf-config detach runs quiet
+json
 """
 FLAGS = frozenset(_NAMES.split())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +42,14 @@ class Started(Protocol):
 
     def broken(self) -> str | None:
         """Why the place cannot go on (every process of ours is gone), or None. Cheap, may be asked often."""
+        ...
+
+    def news(self) -> Sequence[str]:
+        """What the place has to say to whoever waits, each word once. Cheap, may be asked often."""
+        ...
+
+    def stop(self, by: str) -> bool:
+        """End it by the place's own means, since its lead cannot be asked; whether there are such means."""
         ...
 
     def lost(self) -> dict[int, str]:

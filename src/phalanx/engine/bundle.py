@@ -20,7 +20,7 @@ import phalanx
 from phalanx.errors import PlaceError
 
 #: Everything the agent and the lead import, all pure Python. Checked by a test that runs the zip under `-S -E`.
-LIBRARIES = ("starlette", "uvicorn", "anyio", "h11", "click", "idna", "typing_extensions", "h2", "hpack", "hyperframe")
+LIBRARIES = ("starlette", "uvicorn", "anyio", "h11", "click", "typing_extensions", "h2", "hpack", "hyperframe")
 
 #: The parts of phalanx that ride along; the rest stays on the user's machine.
 _PARTS = (
@@ -36,6 +36,7 @@ _PARTS = (
     "tfconfig/model.py",
     "__init__.py",
     "apart.py",
+    "apiwatch.py",
     "errors.py",
     "event.py",
     "events.py",
@@ -54,21 +55,49 @@ _PARTS = (
     "taskstate.py",
 )
 
-#: What the libraries bring for tests, other event loops and other protocols: nothing here imports it.
+#: What the libraries bring for tests, terminals, other event loops and other protocols: nothing here imports it. Nor
+#: idna, which anyio wants for host names that are not ASCII.
 _LEFT_OUT = frozenset(
     {
         "anyio/_backends/_trio.py",
+        "anyio/_core/_fileio.py",
+        "anyio/_core/_tempfile.py",
+        "anyio/functools.py",
+        "anyio/itertools.py",
         "anyio/pytest_plugin.py",
+        "anyio/streams/buffered.py",
+        "anyio/streams/file.py",
+        "anyio/streams/text.py",
+        "anyio/to_interpreter.py",
+        "anyio/to_process.py",
+        "click/_termui_impl.py",
+        "click/_textwrap.py",
+        "click/_winconsole.py",
+        "click/shell_completion.py",
         "click/testing.py",
-        # For host names that are not ASCII, looked up through anyio: nobody here does.
-        "idna/uts46data.py",
+        "starlette/authentication.py",
+        "starlette/config.py",
+        "starlette/endpoints.py",
+        "starlette/middleware/authentication.py",
+        "starlette/middleware/cors.py",
+        "starlette/middleware/gzip.py",
+        "starlette/middleware/httpsredirect.py",
+        "starlette/middleware/opentelemetry.py",
+        "starlette/middleware/sessions.py",
+        "starlette/middleware/trustedhost.py",
+        "starlette/middleware/wsgi.py",
+        "starlette/schemas.py",
+        "starlette/templating.py",
         "starlette/testclient.py",
+        "uvicorn/protocols/http/auto_zttp_impl.py",
         "uvicorn/protocols/http/httptools_impl.py",
         "uvicorn/protocols/http/zttp_h2_impl.py",
         "uvicorn/protocols/http/zttp_impl.py",
         "uvicorn/protocols/websockets/websockets_impl.py",
         "uvicorn/protocols/websockets/websockets_sansio_impl.py",
         "uvicorn/protocols/websockets/wsproto_impl.py",
+        "uvicorn/supervisors/watchfilesreload.py",
+        "uvicorn/workers.py",
     }
 )
 
@@ -76,6 +105,9 @@ _MAIN = """import sys
 if sys.argv[1:2] == ["agent"]:
     from phalanx.agent.main import main
     sys.exit(main())
+if sys.argv[1:2] == ["pod"]:
+    from phalanx.agent.pod import main
+    sys.exit(main(sys.argv[2:]))
 from phalanx.lead.main import main
 sys.exit(main(int(sys.argv[2]), int(sys.argv[3])))
 """
@@ -114,6 +146,14 @@ def write_zip(target: Path) -> None:
         # Without an __init__ it is a namespace, and zipimport knows those by their folder's own entry.
         bundle.writestr(zipfile.ZipInfo("phalanx/tfconfig/"), b"")
         bundle.writestr(zipfile.ZipInfo("__main__.py"), _MAIN, zipfile.ZIP_DEFLATED)
+
+
+def agent_zip() -> bytes:
+    """The same as bytes, for what carries it in parts."""
+    with tempfile.TemporaryDirectory(prefix="phalanx-") as folder:
+        path = Path(folder) / "agent.pyz"
+        write_zip(path)
+        return path.read_bytes()
 
 
 def fingerprint() -> str:

@@ -20,8 +20,7 @@ from phalanx.engine import bundle
 from phalanx.engine.base import Submission
 from phalanx.errors import PlaceError
 from phalanx.plan.bind import bind
-from phalanx.plan.lent import names_addresses
-from phalanx.plan.outline import Outline
+from phalanx.plan.early import early
 from phalanx.plan.plan import PlannedTask
 from phalanx.plan.preview import held_ports, preview_hosts, room_anywhere
 from phalanx.plan.wire import to_wire
@@ -109,6 +108,15 @@ class LocalRun:
     #: By host, where its agent's last word comes: its log may lie on a disk that takes nothing.
     words: list[int]
     _said: dict[int, str] = dataclasses.field(default_factory=dict)
+
+    def news(self) -> Sequence[str]:
+        """See Started: what is to be said is in the records."""
+        return ()
+
+    def stop(self, by: str) -> bool:
+        """See Started: agents whose lead is gone end by themselves."""
+        del by
+        return False
 
     def lost(self) -> dict[int, str]:
         """The hosts whose agents have ended, each with its exit code and its last word."""
@@ -242,7 +250,7 @@ def _start_agent(
         "ports": submission.outline.ports,
         "serving": serving,
         "boot": str(home / "phalanx" / "runtime" / "boot") if submission.outline.runtime else "",
-        "standby": [_standby(task) for task in tasks if _may_wait(submission.outline, task)],
+        "standby": early(submission.outline, tasks),
         # What standbys of the generations after the first are started with, and how many there may be.
         "standbys": submission.outline.policies.restart.standby_limit if submission.outline.runtime else 0,
         "imports": {kind: list(imports) for kind, imports in submission.imports.items()},
@@ -279,15 +287,6 @@ def _start_agent(
             os.close(words)
     _tell(agent, config, attached=attached)
     return agent
-
-
-def _may_wait(outline: Outline, task: PlannedTask) -> bool:
-    """Whether its command is known before the ports are."""
-    return outline.runtime and not names_addresses(outline.roles, outline.role(task.id.type))
-
-
-def _standby(task: PlannedTask) -> dict[str, Any]:
-    return {"id": str(task.id), "argv": list(task.argv), "env": dict(task.env)}
 
 
 def _tell(agent: subprocess.Popen[bytes], config: Mapping[str, Any], *, attached: bool) -> None:

@@ -31,24 +31,6 @@ class NotYet:
 #: The one place for them: a promise that cannot be kept is refused, never ignored.
 NOT_YET = (
     NotYet(
-        at=("image",),
-        kept=(None,),
-        why="images come with the Kubernetes engine in a later release",
-        instead="leave it out: tasks run under the interpreter that `phalanx plan` shows",
-    ),
-    NotYet(
-        at=("placement", "together"),
-        kept=(None,),
-        why="placement comes with engines that know zones and racks",
-        instead="leave it out: on one machine all tasks are together",
-    ),
-    NotYet(
-        at=("placement", "spread"),
-        kept=(None,),
-        why="placement comes with engines that know zones and racks",
-        instead="leave it out, or use per_host to spread a role over hosts",
-    ),
-    NotYet(
         at=("communication",),
         kept=("auto",),
         why="choosing the collectives from outside comes in a later release",
@@ -57,11 +39,18 @@ NOT_YET = (
     NotYet(
         at=("network",),
         kept=("auto",),
-        why="tasks of one machine meet at 127.0.0.1; networks come with engines of several hosts",
+        why="tasks of one machine meet at 127.0.0.1, and pods at their names; networks come with ssh",
         instead="leave it at auto",
     ),
     NotYet(at=("on", "local"), kept=({},), why="this machine has no settings yet", instead="leave on.local out"),
 )
+
+#: What one declaration says for other engines: kept in the file, and without a meaning here.
+_ELSEWHERE: dict[Loc, str] = {
+    ("image",): "on this machine tasks run under the interpreter that `phalanx plan` shows",
+    ("placement", "together"): "on one machine all tasks are together",
+    ("placement", "spread"): "this is one machine",
+}
 
 #: Where a job may run one day; each is refused until then.
 ENGINES = ("local", "ssh", "slurm", "kubernetes")
@@ -109,7 +98,7 @@ def mistakes(job: Job) -> Iterator[tuple[Loc, str]]:
 
 def warnings(job: Job, engine: str | None) -> Iterator[tuple[Loc, str, Severity, str, str]]:
     """Place, rule, severity, message and what to do: nothing here stops a job."""
-    for loc, env in _environments(job):
+    for loc, env in environments(job):
         for name, value in env.items():
             if looks_secret(name, value):
                 entry = f"{{name: {name.lower()}, env: {name}, from: {{env: {name}}}}}"
@@ -124,10 +113,19 @@ def warnings(job: Job, engine: str | None) -> Iterator[tuple[Loc, str, Severity,
     if count_of(job, "ps") and not count_of(job, "chief"):
         message = "no chief: ParameterServerStrategy V2 is driven by one, so nothing will use the ps"
         yield ("roles", "chief", "count"), "job-ps-without-chief", Severity.WARNING, message, "leave out --no-chief"
+    yield from _unread(job, engine or "local")
+
+
+def _unread(job: Job, engine: str) -> Iterator[tuple[Loc, str, Severity, str, str]]:
+    """What one declaration says for other engines."""
     for name in ENGINES:
-        if name != (engine or "local") and getattr(job.on, name):
-            message = f"on.{name} is not read: this runs on {engine or 'this machine'}"
+        if name != engine and name in job.on.model_fields_set:
+            message = f"on.{name} is not read: this runs on {'this machine' if engine == 'local' else engine}"
             yield ("on", name), "job-engine-not-in-use", Severity.INFO, message, ""
+    for at, meant in _ELSEWHERE.items():
+        for loc, value in _values(job, at):
+            if value is not None:
+                yield loc, "job-not-here", Severity.INFO, f"{loc[-1]} is not read: {meant}", ""
     for field in ("memory",) if job.placement.pin else ("cpus", "memory"):
         for loc, value in _values(job, ("roles", "*", field)):
             if value is not None:
@@ -202,7 +200,7 @@ def _who_trains(job: Job) -> Iterator[tuple[Loc, str]]:
 
 
 def _environment(job: Job) -> Iterator[tuple[Loc, str]]:
-    for loc, env in _environments(job):
+    for loc, env in environments(job):
         for name in env:
             if _OURS.match(name):
                 yield (*loc, name), f"{name} is written by phalanx; leave it out"
@@ -215,6 +213,8 @@ def _environment(job: Job) -> Iterator[tuple[Loc, str]]:
             )
     taken: dict[str, str] = dict.fromkeys(job.env, "env")
     for number, secret in enumerate(job.secrets):
+        if secret.env is None:
+            continue
         if secret.env in taken:
             yield ("secrets", number, "env"), f"{secret.env} is set by {taken[secret.env]} already"
         elif _OURS.match(secret.env):
@@ -235,7 +235,8 @@ def _commands(job: Job) -> Iterator[tuple[Loc, str]]:
                 yield (*loc, number), "{checkpoint} is used and not set: --checkpoint DIR, or checkpoint: DIR"
 
 
-def _environments(job: Job) -> Iterator[tuple[Loc, dict[str, str]]]:
+def environments(job: Job) -> Iterator[tuple[Loc, dict[str, str]]]:
+    """The variables of the job and of each role, with where they are said."""
     yield ("env",), job.env
     for name, role in job.roles.items():
         yield ("roles", name, "env"), role.env

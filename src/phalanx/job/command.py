@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from phalanx.agent.preflight.start import Start, start_of_module, start_of_script
+from phalanx.agent.standby import interpreter_line
 from phalanx.job.fields import SERVER
 from phalanx.job.nearest import nearest_file
 from phalanx.plan import own
@@ -17,6 +19,8 @@ from phalanx.plan.bind import PLACEHOLDERS
 _VALUED = ("-W", "-X", "--check-hash-based-pycs")
 _BARE = ("python", "python3")
 _PYTHON = re.compile(r"(?:.*/)?python(?:\d+(?:\.\d+)?)?\Z")
+#: `-P`: a module is not looked for where the command starts.
+_SAFE = re.compile(r"-[a-zA-Z]*P")
 _PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
@@ -40,6 +44,45 @@ def script_at(argv: Sequence[str]) -> int | None:
         return 0
     at = _program_at(argv)
     return None if at is None or argv[at][:1] == "-" else at
+
+
+def start_of(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> Start | None:
+    """What Python begins with: the script, or the module of `-m` where that is the user's; None for all else.
+
+    `cwd` and `environ` are those that the command will have. A word with a placeholder is not known yet.
+    """
+    at = script_at(argv)
+    if at is not None:
+        return None if placeholders([argv[at]]) else start_of_script(cwd / argv[at])
+    line = interpreter_line(argv)
+    if line is None or line.kind != "module":
+        return None
+    safe = any(_SAFE.match(word) for word in argv[1 : len(argv) - len(line.args)])
+    return start_of_module(line.target, cwd=cwd, environ={**environ, "PYTHONSAFEPATH": "1"} if safe else environ)
+
+
+def arguments_of(argv: Sequence[str]) -> tuple[str, ...]:
+    """What the script or the module finds in sys.argv[1:]."""
+    at = script_at(argv)
+    if at is not None:
+        return tuple(argv[at + 1 :])
+    line = interpreter_line(argv)
+    return line.args if line is not None else ()
+
+
+def program_words(argv: Sequence[str]) -> str:
+    """`train.py`, `-m package.train`: the program without its interpreter and its arguments."""
+    at = script_at(argv)
+    line = interpreter_line(argv) if at is None else None
+    return argv[at] if at is not None else f"-m {line.target}" if line is not None else argv[0]
+
+
+def shown(argv: Sequence[str], start: Start, cwd: Path) -> str:
+    """The file as the user would name it: as written, or from `cwd`."""
+    at = script_at(argv)
+    if at is not None:
+        return argv[at]
+    return str(start.file.relative_to(cwd) if start.file.is_relative_to(cwd) else start.file)
 
 
 def default_name(argv: Sequence[str]) -> str:

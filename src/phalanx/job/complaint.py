@@ -38,11 +38,13 @@ class Complaint:
 class JobFileError(InputError):
     """The declaration cannot be used: the file, or the flags over it. Carries every mistake, in the file's order."""
 
-    def __init__(self, complaints: Sequence[Complaint], *, hint: str | None = None) -> None:
+    def __init__(
+        self, complaints: Sequence[Complaint], *, hint: str | None = None, of: str = "the declaration"
+    ) -> None:
         """At least one complaint; several are printed a line each under their number, the first hundred."""
         self.complaints = tuple(sorted(complaints, key=lambda one: (one.line or 0, one.column or 0)))
         count = len(self.complaints)
-        lines = [f"{count} mistakes in the declaration"] if count > 1 else []
+        lines = [f"{count} mistakes in {of}"] if count > 1 else []
         lines += [str(complaint) for complaint in self.complaints[:_MOST]]
         if count > _MOST:
             lines.append(f"and {count - _MOST:,} more")

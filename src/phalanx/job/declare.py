@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,12 +50,13 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
     """
     if not tokens:
         raise InputError("nothing to run", hint="name a script or a job.yaml: phalanx run --workers 2 train.py")
-    file = _job_file(tokens, cwd)
+    file = job_file(tokens, cwd)
     here = _folder(file, cwd, environ)
     job = apply(file.job if file else None, _from_here(flags, cwd, here, environ), () if file else tokens)
     # A flag that does not exist in the file still has a name to complain under.
     origin = Origin(tree=file.tree if file else None, flags={**named(flags), ("--on",): f"--on {flags.on}"})
     complaints = [origin.complaint(*said) for said in (*advise.refusals(job, flags.on), *advise.mistakes(job))]
+    complaints += [origin.complaint(*said) for said in _out_of_reach(job)]
     complaints += _programs(job, origin, cwd=here, path=environ.get("PATH", ""))
     if complaints:
         raise JobFileError(_once(complaints), hint=_hint(tokens, file))
@@ -70,8 +71,8 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
     )
     if refused := keras.mistake(job, outline.interpreter, environ=environ, cwd=here):
         raise JobFileError([origin.complaint(("keras",), refused)])
-    named_by_script = _strategy_of_script(job, outline)
-    outline = dataclasses.replace(outline, must_listen=_must_listen(outline, named_by_script))
+    named_by_script = strategy_of_script(job, outline, environ)
+    outline = dataclasses.replace(outline, must_listen=must_listen(outline, named_by_script))
     notes = [origin.finding(*said) for said in advise.warnings(job, flags.on)]
     notes += [*replaced, *_about(outline, environ=environ), *_script_says(job, outline, named_by_script)]
     notes += read_scripts(job, outline, environ)
@@ -79,7 +80,8 @@ def declare(tokens: tuple[str, ...], flags: Flags, *, cwd: Path, environ: Mappin
     return Declared(outline=outline, text=text, notes=tuple(notes))
 
 
-def _job_file(tokens: tuple[str, ...], cwd: Path) -> JobFile | None:
+def job_file(tokens: tuple[str, ...], cwd: Path) -> JobFile | None:
+    """The job file that the only word names; None for a command. Raises InputError."""
     if tokens[0] == "-":
         raise InputError(
             "a job is not read from standard input", hint="name a script or a job.yaml: phalanx run job.yaml"
@@ -124,6 +126,16 @@ def _programs(job: Job, origin: Origin, *, cwd: Path, path: str) -> list[Complai
         for loc, words in commands
         for number, said in command.mistakes(words, cwd=cwd, path=path)
     ]
+
+
+def _out_of_reach(job: Job) -> Iterator[tuple[Loc, str]]:
+    for number, secret in enumerate(job.secrets):
+        if secret.source.secret:
+            what = f"the Secret {secret.source.secret} is in a cluster"
+            yield (
+                ("secrets", number, "from"),
+                f"{what}; on this machine say from: {{env: NAME}} or from: {{file: PATH}}",
+            )
 
 
 def _once(complaints: list[Complaint]) -> list[Complaint]:
@@ -189,14 +201,13 @@ def _about(outline: Outline, *, environ: Mapping[str, str]) -> list[Finding]:
     return notes
 
 
-def _strategy_of_script(job: Job, outline: Outline) -> tuple[str, str] | None:
-    at = command.script_at(job.command)
-    if at is None:
-        return None
-    return strategy_of(Path(outline.cwd) / job.command[at])  # a folder with __main__.py: nothing to read here
+def strategy_of_script(job: Job, outline: Outline, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """The strategy that the script names: its kind, and the name itself; None where it names none."""
+    start = command.start_of(job.command, cwd=Path(outline.cwd), environ={**environ, **job.env})
+    return None if start is None else strategy_of(start)  # a folder with __main__.py: nothing to read here
 
 
-def _must_listen(outline: Outline, found: tuple[str, str] | None) -> bool:
+def must_listen(outline: Outline, found: tuple[str, str] | None) -> bool:
     """A group whose member never listens waits for ever (R20); but a script may do without TensorFlow altogether."""
     if outline.strategy not in (Strategy.MWMS, Strategy.PS):
         return False
@@ -207,7 +218,7 @@ def _script_says(job: Job, outline: Outline, found: tuple[str, str] | None) -> l
     """Where nobody named a strategy and the script names the other one, the roles are probably wrong."""
     if found is None or outline.strategy_declared:
         return []
-    script = job.command[command.script_at(job.command) or 0]
+    script = command.program_words(job.command)
     kind, name = found
     has_ps = outline.strategy is Strategy.PS
     if (kind == "ps") == has_ps or (kind == "estimator" and has_ps):

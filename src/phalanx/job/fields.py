@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, StringConstraints, WithJsonSchema
 
 from phalanx.job import units
+from phalanx.job.nearest import nearest
 
 _DURATION_SCHEMA = {
     "anyOf": [
@@ -59,11 +61,28 @@ def role_command_words(value: object) -> object:
     return list(SERVER) if value == "server" else command_words(value)
 
 
+#: Words for where hosts are; anything else is the key of a label of nodes.
+TOPOLOGIES = ("zone", "rack", "switch", "host")
+_LABEL = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_LABEL_KEY = re.compile(rf"{_LABEL}\Z", re.ASCII)
+_TOPOLOGY_SCHEMA = {"anyOf": [{"enum": list(TOPOLOGIES)}, {"type": "string", "pattern": f"^[^/]+/{_LABEL}$"}]}
+
+
+def _topology(value: object) -> object:
+    if value in TOPOLOGIES or not isinstance(value, str) or ("/" in value and _LABEL_KEY.match(value)):
+        return value
+    message = f"`{value}` is neither one of {', '.join(TOPOLOGIES)} nor the key of a label such as example.com/row"
+    if near := nearest(value, TOPOLOGIES):
+        message += f"; did you mean {near}?"
+    raise ValueError(message)
+
+
 Duration = Annotated[float, BeforeValidator(units.seconds), WithJsonSchema(_DURATION_SCHEMA)]
 SomeTime = Annotated[float, BeforeValidator(units.some_seconds), WithJsonSchema(_DURATION_SCHEMA)]
 Size = Annotated[int, BeforeValidator(units.size), WithJsonSchema(_SIZE_SCHEMA)]
 Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
 Word = Annotated[str, AfterValidator(_passable)]
 Text = Annotated[str, StringConstraints(min_length=1)]
+Topology = Annotated[str, BeforeValidator(_topology), WithJsonSchema(_TOPOLOGY_SCHEMA)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]

@@ -30,6 +30,7 @@ class Flags:
     gpus_per_worker: int | None = None
     strategy: str | None = None
     name: str | None = None
+    image: str | None = None
     python: str | None = None
     keras: str | None = None
     checkpoint: str | None = None
@@ -67,6 +68,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "gpus_per_worker": ("roles", "worker", "gpus"),
     "strategy": ("strategy",),
     "name": ("name",),
+    "image": ("image",),
     "python": ("python",),
     "keras": ("keras",),
     "checkpoint": ("checkpoint",),

@@ -9,15 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, WithJsonSchema, field_serializer, field_validator, model_validator
 
 from phalanx.job.fields import (
     ROLE_COMMAND_SCHEMA,
@@ -28,29 +20,20 @@ from phalanx.job.fields import (
     SomeTime,
     Switch,
     Text,
+    Topology,
     VariableName,
     Word,
     command_words,
     role_command_words,
 )
+from phalanx.job.kubernetes import Kubernetes
+from phalanx.job.part import Part
 
 _PORTS = re.compile(r"(\d{1,5})\s*-\s*(\d{1,5})\Z", re.ASCII)
 _LOWEST_PORT, _HIGHEST_PORT = 1024, 65535
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_is_unwritten(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        fields = {field.alias or name for name, field in cls.model_fields.items()}
-        return {key: value for key, value in data.items() if value is not None or key not in fields}
-
-
-class Role(_Part):
+class Role(Part):
     """Tasks of one type that run one command."""
 
     count: int = Field(default=1, ge=0, le=20_000, description="How many tasks of this type. Default 1.")
@@ -117,7 +100,7 @@ class Role(_Part):
         return "server" if words == SERVER else words
 
 
-class Restart(_Part):
+class Restart(Part):
     """How often a failed group, or a task that may come back alone, is started again."""
 
     max: int = Field(
@@ -139,7 +122,7 @@ class Restart(_Part):
     )
 
 
-class Health(_Part):
+class Health(Part):
     """Deadlines, since TensorFlow's own are an hour or none."""
 
     start: SomeTime = Field(
@@ -175,7 +158,7 @@ class Health(_Part):
     )
 
 
-class Grace(_Part):
+class Grace(Part):
     """Between TERM and KILL."""
 
     stop: Duration = Field(
@@ -189,7 +172,7 @@ class Grace(_Part):
     )
 
 
-class Preflight(_Part):
+class Preflight(Part):
     """What is looked at before TensorFlow starts."""
 
     run: Switch = Field(
@@ -202,29 +185,48 @@ class Preflight(_Part):
     )
 
 
-class SecretSource(_Part):
-    """Where a secret's value is when the job starts: exactly one of the two."""
+class SecretSource(Part):
+    """Where a secret's value is when the job starts: a variable, a file, or a Secret of Kubernetes."""
 
     env: VariableName | None = Field(default=None, description="A variable of your own environment.")
     file: Text | None = Field(default=None, description="A file; a newline at its end is not part of the value.")
+    secret: Text | None = Field(default=None, description="Kubernetes: a Secret of the run's namespace.")
+    key: Text | None = Field(default=None, description="Kubernetes: which key of that Secret.")
 
     @model_validator(mode="after")
     def _one(self) -> SecretSource:
-        if (self.env is None) == (self.file is None):
-            message = "name one source: {env: NAME} or {file: PATH}"
+        said = [self.env is not None, self.file is not None, self.secret is not None]
+        if sum(said) != 1 or (self.key is None) != (self.secret is None):
+            message = "name one source: {env: NAME}, {file: PATH}, or on Kubernetes {secret: NAME, key: KEY}"
             raise ValueError(message)
         return self
 
 
-class Secret(_Part):
+class Secret(Part):
     """A reference to a value; the value itself never stands in the file."""
 
     name: Text = Field(description="What logs and reports call it.")
-    env: VariableName = Field(description="The variable the task finds it in.")
-    source: SecretSource = Field(alias="from", description="Where its value comes from: {env: NAME} or {file: PATH}.")
+    env: VariableName | None = Field(default=None, description="The variable the task finds it in; this or path.")
+    path: Text | None = Field(
+        default=None, description="The file the task finds it in, from / on: for a Secret of Kubernetes; this or env."
+    )
+    source: SecretSource = Field(
+        alias="from",
+        description="Where its value comes from: {env: NAME}, {file: PATH}, or on Kubernetes {secret: NAME, key: KEY}.",
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Secret:
+        if (self.env is None) == (self.path is None):
+            message = "say where the task finds it: env: NAME, or path: /FILE for a Secret of Kubernetes"
+            raise ValueError(message)
+        if self.path is not None and (self.source.secret is None or not self.path.startswith("/")):
+            message = "path is a file from / on, and for a Secret of Kubernetes only; elsewhere say env: NAME"
+            raise ValueError(message)
+        return self
 
 
-class Placement(_Part):
+class Placement(Part):
     """Which hosts, and how the tasks of one share its cores and GPUs."""
 
     pin: Switch = Field(
@@ -247,24 +249,30 @@ class Placement(_Part):
         description="on or off: TF_FORCE_GPU_ALLOW_GROWTH, memory as it is needed in place of all at once. Default: on "
         "where tasks share a GPU.",
     )
-    together: Literal["zone", "rack", "switch"] | None = Field(
-        default=None, description="Keep the tasks inside one zone, rack or switch. Default: anywhere."
+    together: Topology | None = Field(
+        default=None,
+        description="Keep the tasks inside one zone, rack, switch or host, or one value of a label of nodes. "
+        "Default: anywhere.",
     )
-    spread: Literal["zone", "rack", "host"] | None = Field(
-        default=None, description="Spread the tasks over zones, racks or hosts. Default: as the engine places them."
+    spread: Topology | None = Field(
+        default=None,
+        description="Spread the tasks over zones, racks, hosts or the values of a label of nodes. Default: as the "
+        "engine places them.",
     )
 
 
-class On(_Part):
+class On(Part):
     """Per engine; only the one in use is read."""
 
     local: dict[str, Any] = Field(default_factory=dict, description="This machine.")
     ssh: dict[str, Any] = Field(default_factory=dict, description="Hosts reached by ssh.")
     slurm: dict[str, Any] = Field(default_factory=dict, description="Slurm: partition, time and its like.")
-    kubernetes: dict[str, Any] = Field(default_factory=dict, description="Kubernetes: namespace, queue and its like.")
+    kubernetes: Kubernetes = Field(
+        default_factory=Kubernetes, description="Kubernetes: namespace, queue, what is laid over its pods."
+    )
 
 
-class Job(_Part):
+class Job(Part):
     """What to train, with how many, and how patiently."""
 
     name: str | None = Field(
@@ -337,7 +345,9 @@ class Job(_Part):
         ge=1,
         description="How many hosts to start on, simulated on one machine. Default: as many as per_host needs, else 1.",
     )
-    image: Text | None = Field(default=None, description="The container image, best by digest. Default: none.")
+    image: Text | None = Field(
+        default=None, description="The container image, best by digest; Kubernetes needs one. Default: none."
+    )
     python: Text | None = Field(
         default=None,
         description="The interpreter for Python scripts. Default: the first with TensorFlow of $VIRTUAL_ENV, python, "

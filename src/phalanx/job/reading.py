@@ -22,15 +22,15 @@ _MOST = 5
 class ScriptError(InputError):
     """The script cannot work in this job. Carries every finding."""
 
-    def __init__(self, findings: list[Finding], script: str) -> None:
-        """At least one finding, each printed with its place and what to do."""
+    def __init__(self, findings: list[Finding], script: str, words: str) -> None:
+        """At least one finding, each printed with its place and what to do; `words`: what `check` calls the script."""
         self.findings = tuple(findings)
         lines = [f"{script} cannot work in this job"]
         lines += [_line(finding) for finding in findings[:_MOST]]
         if len(findings) > _MOST:
             lines.append(f"and {len(findings) - _MOST} more")
         ids = " ".join(f"--ignore-check {one}" for one in dict.fromkeys(finding.id for finding in findings))
-        super().__init__("\n".join(lines), hint=f"phalanx check {script} shows more; to start all the same: {ids}")
+        super().__init__("\n".join(lines), hint=f"phalanx check {words} shows more; to start all the same: {ids}")
 
 
 def _line(finding: Finding) -> str:
@@ -47,25 +47,27 @@ def read_scripts(job: Job, outline: Outline, environ: Mapping[str, str]) -> list
         return []
     found: list[Finding] = []
     for words, roles in _commands(job, outline).items():
-        at = command.script_at(words)
-        if at is None or command.placeholders([words[at]]):
-            continue
+        cwd = Path(outline.cwd)
         env = {**environ, **{name: value for role in roles for name, value in role.env.items()}}
+        start = command.start_of(words, cwd=cwd, environ=env)
+        if start is None:
+            continue
+        name = command.shown(words, start, cwd)
         around = surroundings(
             outline.interpreter,
             environ=env,
-            cwd=Path(outline.cwd),
+            cwd=cwd,
             roles=_counts(outline, roles),
-            arguments=words[at + 1 :],
+            arguments=command.arguments_of(words),
             mends=all(keras.mends(outline, role.command, env) for role in roles),
         )
         try:
-            told = check(Path(outline.cwd) / words[at], around, shown=words[at])
+            told = check(start, around, shown=name)
         except OSError:
             continue
         told = without(told, {*job.preflight.ignore, *OF_HOSTS})
         if errors := [finding for finding in told if finding.severity is Severity.ERROR]:
-            raise ScriptError(errors, words[at])
+            raise ScriptError(errors, name, command.program_words(words))
         found += told
     return found
 

@@ -60,7 +60,7 @@ def resolve(
         secrets=tuple(
             Secret(
                 name=one.name,
-                env=one.env,
+                env=one.env or "",
                 source=f"env:{one.source.env}"
                 if one.source.env
                 else f"file:{absolute(one.source.file or '', cwd, environ)}",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 from phalanx.job import keras
 from phalanx.job.advise import looks_secret
-from phalanx.job.declare import Declared
 from phalanx.job.units import in_words
 from phalanx.plan.cpulist import text_of
 from phalanx.plan.lent import VARIABLE
@@ -35,7 +34,21 @@ _STRATEGIES = {
 }
 
 
-def as_json(declared: Declared, bound: Plan) -> dict[str, Any]:
+class Said(Protocol):
+    """What a declaration has become, for whatever place."""
+
+    @property
+    def outline(self) -> Outline:
+        """All but addresses."""
+        ...
+
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """What deserves a second thought."""
+        ...
+
+
+def as_json(declared: Said, bound: Plan) -> dict[str, Any]:
     """Everything, each task's environment and TF_CONFIG included. Ports are the examples of the plan's hosts."""
     outline = declared.outline
     health, grace = outline.policies.health, outline.policies.grace
@@ -82,10 +95,15 @@ def as_json(declared: Declared, bound: Plan) -> dict[str, Any]:
     }
 
 
-def as_lines(declared: Declared, bound: Plan) -> Iterator[str]:
-    """A page: the job, its tasks, what each environment gains, and what deserves a second thought."""
+def as_lines(
+    declared: Said, bound: Plan, *, place: str = "this machine", more: Iterable[tuple[str, str]] = ()
+) -> Iterator[str]:
+    """A page: the job, its tasks, what each environment gains, and what deserves a second thought.
+
+    `place`: what its hosts are; `more`: further lines of its head, each with a title.
+    """
     outline = declared.outline
-    yield from (f"{title:<11}  {_printable(said)}" for title, said in _head(outline, bound))
+    yield from (f"{title:<11}  {_printable(said)}" for title, said in (*_head(outline, bound, place), *more))
     yield ""
     yield from _tasks(bound)
     yield ""
@@ -95,7 +113,7 @@ def as_lines(declared: Declared, bound: Plan) -> Iterator[str]:
     yield from map(note_line, declared.notes)
 
 
-def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
+def _head(outline: Outline, bound: Plan, place: str) -> Iterator[tuple[str, str]]:
     how = "declared" if outline.strategy_declared else "from the roles"
     yield "job", f"{outline.name}: " + ", ".join(_count(role.count, role.type) for role in outline.roles)
     yield "strategy", f"{_STRATEGIES[outline.strategy.value]} ({how})"
@@ -103,7 +121,9 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
         yield "cluster", f"{_count(len(list(bound.cluster.tasks())), 'task')}, the chief is {bound.cluster.chief}"
     else:
         yield "cluster", "none: no task gets a TF_CONFIG"
-    yield "hosts", ", ".join(host.name for host in bound.hosts) + " (this machine)"
+    names = [host.name for host in bound.hosts[:_MOST]]
+    more = f" and {len(bound.hosts) - _MOST} more" if len(bound.hosts) > _MOST else ""
+    yield "hosts", ", ".join(names) + f"{more} ({place})"
     if sharing := _cores(outline, bound):
         yield "cores", sharing
     ports = f"of {outline.ports[0]}-{outline.ports[1]}" if outline.ports else "of phalanx's own pool"
@@ -115,8 +135,10 @@ def _head(outline: Outline, bound: Plan) -> Iterator[tuple[str, str]]:
             "command",
             shlex.join(_word(word, first, bound) for word in first.argv) + (f"   ({roles})" if len(firsts) > 1 else ""),
         )
-    yield "folder", f"{outline.cwd} (commands start and relative paths begin here)"
-    if (found := outline.interpreter) is not None:
+    yield "folder", f"{outline.cwd or 'that of the image'} (commands start and relative paths begin here)"
+    if (found := outline.interpreter) is not None and not found.version:
+        yield "interpreter", f"{found.path} (by {found.chosen_by})"
+    elif found is not None:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow found"
         also = f", Keras {found.keras}" if found.keras else ""
         yield "interpreter", f"{found.path}: Python {found.version}, {has}{also} (by {found.chosen_by})"

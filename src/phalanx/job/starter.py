@@ -51,6 +51,9 @@ roles:
 # ports: 22000-22099   # default: phalanx's own pool
 # python: .venv/bin/python   # default: the first with TensorFlow; `phalanx plan` shows which
 # runtime: on   # off: nothing of phalanx inside the process
+
+# image: registry.example.com/{default_name(words)}@sha256:0123   # Kubernetes: with the script and TensorFlow in it
+# on: {{kubernetes: {{namespace: ml}}}}   # `phalanx render job.yaml` writes manifests; this machine does not read it
 """
 
 

@@ -21,11 +21,16 @@ from phalanx.job.complaint import Complaint, JobFileError, Loc
 
 #: A job file is a page; anything beyond is another file, or a bomb of aliases.
 _MOST_VALUES = 20_000
+#: A list of all jobs of a cluster has some hundred values for each.
+_MOST_OF_MANIFESTS = 500_000
 _DEEPEST = 40
 
 _PREFIX = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset({"str", "timestamp"})
 _INT = re.compile(r"[-+]?(?:0o[0-7]+|0x[0-9a-fA-F]+|[0-9]+)\Z", re.ASCII)
+#: YAML 1.1, which Kubernetes reads.
+_OLD_TRUTH = {"yes": True, "on": True, "no": False, "off": False}
+_OLD_OCTAL = re.compile(r"0[0-7]+\Z", re.ASCII)
 #: Python reads no longer ones; no number of a job comes near.
 _MOST_DIGITS = 4000
 
@@ -60,9 +65,26 @@ def read_tree(text: str, path: str) -> Tree:
     if path.endswith(".json"):
         _check_json(text, path)
         text = text.replace("\t", " ")  # JSON has raw tabs between tokens only, and YAML has none there
-    builder = _Builder(path)
+    return _built(_composed(path, lambda yaml: [yaml.compose(text)])[0], _Builder(path))
+
+
+def read_manifests(text: str, path: str) -> list[Tree]:
+    """The documents of a file as Kubernetes reads it, lines counted from the file's first; empty ones are left out.
+
+    That is YAML 1.1 where it matters: `yes` and `off` are truth values, `0644` is octal, `<<` merges. Raises
+    JobFileError as `read_tree` does.
+    """
+    if path.endswith(".json"):
+        _check_json(text, path)
+        text = text.replace("\t", " ")
+    roots = _composed(path, lambda yaml: list(yaml.compose_all(text)))
+    trees = [_built(root, _Builder(path, old=True)) for root in roots]
+    return [tree for tree in trees if tree.value is not None]
+
+
+def _composed(path: str, compose: Callable[[YAML], list[Any]]) -> list[Any]:
     try:
-        root = YAML(typ="rt", pure=True).compose(text)
+        return compose(YAML(typ="rt", pure=True))
     except MarkedYAMLError as wrong:
         raise JobFileError([_syntax(wrong, path)]) from wrong
     except YAMLError as wrong:
@@ -73,9 +95,16 @@ def read_tree(text: str, path: str) -> Tree:
         raise JobFileError([Complaint(message="nested too deeply", source=path, line=1, column=1)]) from wrong
     except ValueError as wrong:  # a broken escape or directive
         raise JobFileError([Complaint(message=f"not YAML: {wrong}", source=path, line=1, column=1)]) from wrong
-    value = builder.build(root, ()) if root is not None else None
+
+
+def _built(root: Any, builder: _Builder) -> Tree:
+    try:
+        value = builder.build(root, ()) if root is not None else None
+    except RecursionError as wrong:  # a mapping that merges itself
+        deep = Complaint(message="nested too deeply", source=builder.path, line=1, column=1)
+        raise JobFileError([deep]) from wrong
     return Tree(
-        path=path,
+        path=builder.path,
         value=value,
         places=builder.places,
         written=builder.written,
@@ -84,8 +113,9 @@ def read_tree(text: str, path: str) -> Tree:
 
 
 class _Builder:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, old: bool = False) -> None:
         self.path = path
+        self._old = old  # YAML 1.1, as Kubernetes has it
         self.places: dict[Loc, tuple[int, int]] = {}
         self.written: dict[Loc, str] = {}
         self.complaints: list[Complaint] = []
@@ -93,13 +123,10 @@ class _Builder:
 
     def build(self, node: Node, loc: Loc) -> Any:
         self._values += 1
-        if self._values > _MOST_VALUES or len(loc) > _DEEPEST:
-            what = (
-                "nested too deeply"
-                if len(loc) > _DEEPEST
-                else f"more than {_MOST_VALUES} values (aliases count each time)"
-            )
-            raise JobFileError([self._at(node, f"{what}: this is no job file")])
+        most = _MOST_OF_MANIFESTS if self._old else _MOST_VALUES
+        if self._values > most or len(loc) > _DEEPEST:
+            what = "nested too deeply" if len(loc) > _DEEPEST else f"more than {most} values (aliases count each time)"
+            raise JobFileError([self._at(node, f"{what}: this is no {'manifest' if self._old else 'job file'}")])
         self.places.setdefault(loc, _start(node))
         if not isinstance(node, ScalarNode) and _tag(node) not in ("map", "seq"):
             self._complain(node, f"the tag {node.tag} is not allowed here; write a plain value")
@@ -108,12 +135,16 @@ class _Builder:
         if isinstance(node, SequenceNode):
             return [self.build(item, (*loc, number)) for number, item in enumerate(node.value)]
         assert isinstance(node, ScalarNode)  # noqa: S101 - the third and last kind
+        if node.style == ">":
+            node.value = node.value.replace("\a", "")  # where ruamel remembers that lines were folded
         self.written[loc] = node.value
         return self._scalar(node)
 
     def _mapping(self, node: MappingNode, loc: Loc) -> dict[str, Any]:
         built: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            if self._old and _merges(key_node):
+                continue
             key = self._key(key_node)
             if key is None:
                 continue
@@ -123,7 +154,26 @@ class _Builder:
                 continue
             self.places[(*loc, key)] = _start(key_node)
             built[key] = self.build(value_node, (*loc, key))
+        if self._old:
+            self._merge(node, loc, built)
         return built
+
+    def _merge(self, node: MappingNode, loc: Loc, built: dict[str, Any]) -> None:
+        """What `<<` brings in, where the mapping itself does not say it; of several the first wins."""
+        for key_node, value_node in node.value:
+            if not _merges(key_node):
+                continue
+            for one in value_node.value if isinstance(value_node, SequenceNode) else [value_node]:
+                if not isinstance(one, MappingNode):
+                    self._complain(key_node, "`<<` merges mappings; this is none")
+                    continue
+                rest = [pair for pair in one.value if self._key_text(pair[0]) not in built]
+                for name, value in self._mapping(MappingNode(one.tag, rest, one.start_mark, one.end_mark), loc).items():
+                    built.setdefault(name, value)
+
+    @staticmethod
+    def _key_text(node: Node) -> str | None:
+        return _whole(node.value) if isinstance(node, ScalarNode) else None
 
     def _key(self, node: Node) -> str | None:
         if not isinstance(node, ScalarNode):
@@ -137,6 +187,10 @@ class _Builder:
     def _scalar(self, node: ScalarNode) -> Any:
         text, kind = node.value, _tag(node)
         reader = _READERS.get(kind)
+        if self._old and node.style is None and text.lower() in _OLD_TRUTH:
+            return _OLD_TRUTH[text.lower()]
+        if self._old and node.style is None and _OLD_OCTAL.match(text):
+            return int(text, 8)
         if reader is not None and node.style is None:
             return reader(text)
         if kind not in _TEXT_TAGS and kind not in _READERS:
@@ -149,6 +203,10 @@ class _Builder:
     def _at(self, node: Node, message: str) -> Complaint:
         line, column = _start(node)
         return Complaint(message=message, source=self.path, line=line, column=column)
+
+
+def _merges(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value == "<<" and node.style is None
 
 
 def _tag(node: Node) -> str:

@@ -20,16 +20,40 @@ from phalanx.lead.deposed import DeposedError
 from phalanx.lead.lead import Lead
 from phalanx.lead.steps import steps_now
 from phalanx.plan.wire import WireError, to_wire
-from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, STALE
+from phalanx.protocol.client import DEPOSED, JOIN_AGAIN, RESIGNED, STALE, TAKEN
 from phalanx.protocol.messages import Copy, Join, Poll, Report, decode, encode
-from phalanx.protocol.signing import NONCE, Gate, RefusedError, RunKey, StaleError, sign_answer
+from phalanx.protocol.signing import (
+    NONCE,
+    Gate,
+    RefusedError,
+    ResignedError,
+    RunKey,
+    StaleError,
+    TakenError,
+    sign_answer,
+)
 from phalanx.protocol.transport import REQUEST_LIMIT
 
 _JOIN = "/v1/join"
 
+#: Where people show their token if `Authorization` does not come through: the API server of Kubernetes takes it.
+PEOPLE = "x-phalanx-token"
+
+
+#: What an agent is told instead of an answer; the first kind that fits.
+_STATUS: dict[type[Exception], int] = {
+    DeposedError: DEPOSED,
+    ResignedError: RESIGNED,
+    TakenError: TAKEN,
+    RefusedError: 403,
+    WireError: 400,
+}
+
 
 class App:
-    """Binds one lead to its routes. `hosts` are the Host headers it answers to: others are a foreign page's trick."""
+    """Binds one lead to its routes. `hosts` are the Host headers it answers to: others are a foreign page's trick. None
+    are named where nobody can know them all, behind proxies and names of a cluster: signature and token must do.
+    """
 
     def __init__(
         self, lead: Lead, key: RunKey, *, hosts: frozenset[str], clock: Callable[[], float] = time.time
@@ -118,12 +142,9 @@ class App:
                     status, text = JOIN_AGAIN, b"an earlier lead's: join again"
                 else:
                     status, text = 200, encode(await serve(request, body))
-            except DeposedError as wrong:
-                status, text = DEPOSED, str(wrong).encode()
-            except RefusedError as wrong:
-                status, text = 403, str(wrong).encode()
-            except WireError as wrong:
-                status, text = 400, str(wrong).encode()
+            except (DeposedError, ResignedError, RefusedError, WireError) as wrong:
+                status = next(status for kind, status in _STATUS.items() if isinstance(wrong, kind))
+                text = str(wrong).encode()
             return self._signed(request, status, text)
 
         return route
@@ -160,13 +181,13 @@ class App:
     async def _stop(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.request_stop(by=_by(data), hard=data.get("hard", False) is True)
+        self._lead.people.stop(by=_by(data), hard=data.get("hard", False) is True)
         return self._standing()
 
     async def _scale(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.request_scale(_number(data, "workers"), by=_by(data))
+        self._lead.people.scale(_number(data, "workers"), by=_by(data))
         return self._standing()
 
     async def _stacks(self, request: Request, body: bytes) -> Any:
@@ -179,19 +200,19 @@ class App:
             raise WireError(message)
         seq = self._lead.state.seq
         wanted = tuple(known[one] for one in named or known)
-        asked = self._lead.order_stacks(wanted, by=_by(data))
+        asked = self._lead.people.stacks(wanted, by=_by(data))
         return {"run": self._lead.run, "seq": seq, "tasks": [str(task) for task in asked]}
 
     async def _withdraw(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.withdraw(_number(data, "host"), by=_by(data))
+        self._lead.people.withdraw(_number(data, "host"), by=_by(data))
         return self._standing()
 
     async def _lost(self, request: Request, body: bytes) -> Any:
         del request
         data = _object(body)
-        self._lead.lose(_number(data, "host"), str(data.get("reason", "its agent has ended")))
+        self._lead.people.lose(_number(data, "host"), str(data.get("reason", "its agent has ended")))
         return self._standing()
 
     def _person(self, serve: Callable[[Request, bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
@@ -200,8 +221,7 @@ class App:
                 body = await self._body(request)
             except RefusedError as wrong:
                 return _plain(403, str(wrong))
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._token.encode()):
+            if not hmac.compare_digest(_token(request).encode(), self._token.encode()):
                 return _plain(401, "a token is wanted: `phalanx` verbs read it from this user's index of runs")
             try:
                 answer = await serve(request, body)
@@ -217,7 +237,7 @@ class App:
         return route
 
     async def _body(self, request: Request) -> bytes:
-        if request.headers.get("host", "") not in self._hosts:
+        if self._hosts and request.headers.get("host", "") not in self._hosts:
             raise RefusedError(f"foreign Host header {request.headers.get('host', '')!r}")
         body = bytearray()
         try:
@@ -230,6 +250,12 @@ class App:
             message = "hung up"
             raise RefusedError(message) from wrong
         return bytes(body)
+
+
+def _token(request: Request) -> str:
+    """The one that somebody shows; in a header of our own where a proxy keeps `Authorization` to itself."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return request.headers.get(PEOPLE) or (token if scheme.lower() == "bearer" else "")
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -7,39 +7,41 @@ import time
 from collections.abc import Callable, Mapping
 
 from phalanx import events as ev
-from phalanx.decide.elastic import can_start, outline_for
+from phalanx.decide.elastic import can_start, is_complete, outline_for
 from phalanx.decide.ending import step
 from phalanx.decide.hang import Dump
 from phalanx.decide.next_step import Say, Stop, Wake
 from phalanx.decide.preflight import may_start
-from phalanx.errors import PhalanxError, PlaceError
+from phalanx.errors import PhalanxError
 from phalanx.lead.attempts import Attempts
 from phalanx.lead.copies import Copies
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.generation import Briefs, attempt_orders, bound_events, go_orders, orders_with, task_orders
+from phalanx.lead.handover import Handover
 from phalanx.lead.lease import ticks
-from phalanx.lead.leaving import let_go, staying
+from phalanx.lead.leaving import farewell, let_go, staying
 from phalanx.lead.mailbox import Mailbox
 from phalanx.lead.majority import Majority
 from phalanx.lead.opening import admit, joined_event, never_ran, opening_events, unbound_events
+from phalanx.lead.people import People
 from phalanx.lead.records import Records
 from phalanx.lead.roll import Roll
 from phalanx.lead.slow import Slow
 from phalanx.lead.testimony import words_of
-from phalanx.names import TaskId
 from phalanx.plan.bind import bind
 from phalanx.plan.outline import Outline
 from phalanx.plan.outputs import outputs_of
 from phalanx.plan.plan import Plan
-from phalanx.plan.size import check_size
 from phalanx.protocol.messages import VERSION, Copied, Copy, Join, Joined, Order, Orders, Poll, Report, Taken
 from phalanx.protocol.signing import RefusedError
 from phalanx.records.past import Past
 from phalanx.states import RunPhase, RunState, fold
-from phalanx.taskstate import TaskPhase
 
 #: Seconds in which agents may come for their dismissal.
 PATIENCE = 2.0
+
+#: Seconds in which they may hear who leads next.
+HANDING_OVER = 1.0
 
 #: Seconds between two looks for hosts that are heard again.
 _LOOK = 0.5
@@ -61,8 +63,10 @@ class Lead:
         past: Past | None = None,
         clock: Callable[[], float] = time.time,
         fenced: bool = True,
+        address: str = "",
     ) -> None:
-        """`clock` gives Unix seconds; `past` is what the leads before this one have left.
+        """`clock` gives Unix seconds; `past` is what the leads before this one have left; `address` is that by which
+        agents know it, where it hands over before its host goes.
 
         `fenced`: every lead of this run writes into one folder, where the newest keeps the others out. Else this one
         gives orders only while it hears from most of the hosts, and hands its records to those who may lead next.
@@ -73,7 +77,7 @@ class Lead:
         self._records, self._clock = records, clock
         self.roll = Roll(past.state, hosts=outline.hosts, epoch=self.epoch, now=clock())
         self._copies = None if fenced else Copies(records)
-        self._majority = Majority(needed=not fenced)
+        self._majority, self._handover = Majority(needed=not fenced), Handover(address)
         self._briefs: Briefs | None = None
         self._past = past
         self._changed = asyncio.Event()
@@ -81,6 +85,9 @@ class Lead:
         self._attempts = Attempts()
         self._deposed = False
         self.slow = Slow()
+        self.people = People(self, clock)
+        #: Who knows more of why a host was lost says so.
+        self.because: Callable[[ev.HostLost], ev.HostLost] = lambda lost: lost
 
     # What agents and people ask of it ----------------------------------------------------------------------------
 
@@ -101,19 +108,30 @@ class Lead:
             raise RefusedError(f"this agent speaks protocol {message.version}, the lead {VERSION}")
         if message.run != self.run:
             raise RefusedError(f"this is run {self.run}, not {message.run}")
+        self._handover.check()
         box = self.roll.boxes.get(message.host.id)
         known = box if box is not None and box.join.instance == message.instance else self._know(message)
         line = self.roll.line(self.state)
-        return Joined(epoch=self.epoch, lease=self.roll.lease.seconds, taken=known.taken, now=self._clock(), line=line)
+        return Joined(
+            epoch=self.epoch,
+            lease=self.roll.lease.seconds,
+            taken=known.taken,
+            now=self._clock(),
+            line=line,
+            lead=self._handover.own,
+        )
 
     def _know(self, message: Join) -> Mailbox:
         """An agent's first word to this lead; perhaps not its first to the run. Another one may replace a lost one."""
         now, host = self._clock(), message.host
         before = self.state.hosts.get(host.id)
         same = before is not None and before.joined.instance == message.instance
+        if host.role and not same and host.id in self.roll.awaited and before is not None and not before.leaving:
+            # A pod is replaced once it is gone, or has been told to end; then its agent says that before anything else.
+            self.people.lose(host.id, "its pod was gone before this lead began, and has been replaced")
         admit(self.state, message, same=same)
         if not same:
-            self._say(joined_event(message, now))
+            self.say(joined_event(message, now))
         mailbox = self.roll.enter(message, now)
         if same:
             self._take_over(mailbox)
@@ -126,7 +144,7 @@ class Lead:
         mailbox.taken = self._past.taken.get(host, 0)
         mailbox.is_prepared(mailbox.join.prepared, mailbox.join.next_ports)
         if self.state.phase.terminal:
-            mailbox.put(Order(seq=0, epoch=0, kind="leave"))
+            mailbox.put(farewell(self.state))
         elif self.plan is not None and self.plan.generation == self.state.generation:
             for order in self._briefed(self.plan).again(host, self.state, self._clock()):
                 mailbox.put(order)
@@ -139,11 +157,11 @@ class Lead:
         seen, events = self.slow.heard(message, self.state, self._clock())
         self._records.seen(seen)
         for event in events:
-            self._say(event)
+            self.say(event)
         self._is_prepared(mailbox, message)
         found = await mailbox.after(message.after, min(message.wait, self.roll.lease.wait))
         mailbox.heard(self._clock())
-        self._majority.check()
+        self._check()
         if mailbox.left:
             self._changed.set()
         await self.settle()
@@ -182,51 +200,13 @@ class Lead:
         mailbox.heard(self._clock())
         if message.events and message.first > mailbox.taken + 1:
             lost = f"{mailbox.taken + 1} to {message.first - 1}"
-            self._say(ev.Noted(time=self._clock(), host=message.host, message=f"its agent's words {lost} are lost"))
+            self.say(ev.Noted(time=self._clock(), host=message.host, message=f"its agent's words {lost} are lost"))
         for number, event in words_of(message, taken=mailbox.taken, now=self._clock()):
             mailbox.taken = number
             if self.state.stop is None or not isinstance(event, ev.StopRequested):  # one launcher, many agents
-                self._say(event, told=(message.host, number))
+                self.say(event, told=(message.host, number))
         self._is_prepared(mailbox, message)
         return Taken(upto=mailbox.taken)
-
-    def request_stop(self, *, by: str, hard: bool) -> None:
-        """Somebody wants the run to end. A second request may be harder, never softer."""
-        if self.state.stop is None or (hard and not self.state.stop.hard):
-            self._say(ev.StopRequested(time=self._clock(), by=by, hard=hard))
-
-    def request_scale(self, workers: int, *, by: str) -> None:
-        """Somebody wants so many workers from now on; idempotent. Raises InputError for a number it does not take."""
-        if workers == self.state.asked:  # whoever has waited for an answer asks again
-            return
-        check_size(self.state.elastic, workers)
-        self._say(ev.ScaleRequested(time=self._clock(), by=by, workers=workers))
-
-    def order_stacks(self, tasks: tuple[TaskId, ...], *, by: str) -> tuple[TaskId, ...]:
-        """These tasks are to write what their threads do; returns those of them that run at all."""
-        running = tuple(name for name in tasks if self.state.tasks[name].phase is TaskPhase.RUNNING)
-        self._say(ev.StacksOrdered(time=self._clock(), generation=self.state.generation, tasks=running, by=by))
-        self._send(task_orders(self.state, "stacks", running))
-        return running
-
-    def _send(self, orders: Mapping[int, Order]) -> None:
-        for host in self.living().keys() & orders.keys():
-            self.roll.boxes[host].put(orders[host])
-
-    def withdraw(self, host: int, *, by: str) -> None:
-        """Somebody takes a host away; idempotent."""
-        if host in self.living() and not self.state.hosts[host].leaving:
-            self._say(ev.HostWithdrawn(time=self._clock(), host=host, by=by))
-
-    def lose(self, host: int, reason: str) -> None:
-        """The launcher saw this host's agent end. One that had not joined yet never will."""
-        known = self.state.hosts.get(host)
-        if known is not None and known.living and not self.state.phase.terminal:  # agents leave at the end
-            self.roll.awaited.pop(host, None)
-            self._say(ev.HostLost(time=self._clock(), host=host, reason=reason))
-        elif known is None and self.state.phase is RunPhase.JOINING and not self.state.stop:
-            hint = f"see agents/{host}.log in the run's folder"
-            self._fail_to_bind(PlaceError(f"host {host} cannot join: {reason}", hint=hint))
 
     # What it does by itself --------------------------------------------------------------------------------------
 
@@ -234,7 +214,7 @@ class Lead:
         """Lead the run to its end, tell the agents to leave, and return how it ended. Raises DeposedError."""
         if not self.state.phase.terminal:
             for event in opening_events(self.outline, self.run, self._clock(), dropped=self._past.dropped):
-                self._say(event)
+                self.say(event)
         ticking = asyncio.ensure_future(ticks(self.roll.excuse, self._clock))
         try:
             await self._lead()
@@ -255,14 +235,19 @@ class Lead:
             now = self._clock()
             wake = self._advance() if self._majority.there(self.roll, self.state, now) else now + _LOOK
             if self._majority.refusal:
-                await self._turn_away(self._majority.refusal)
+                self.say(ev.Noted(time=now, message=self._majority.refusal))
+                await self._turn_away(self._majority.refusal, PATIENCE)
+            elif (heir := self._handover.due(self.roll, self.state)) is not None:
+                await self.settle()  # the next one knows as much
+                self._handover.to(heir)
+                follows = f"the one at {heir} takes over" if heir else "nobody is left to follow"
+                await self._turn_away(f"its host is taken away: {follows}", HANDING_OVER if heir else 0.0)
             elif not self.state.phase.terminal:
                 await self._rest(wake)
 
-    async def _turn_away(self, reason: str) -> None:
-        """Let all agents know that this lead ends: they end their tasks. Raises DeposedError."""
-        self._say(ev.Noted(time=self._clock(), message=reason))
-        deadline = self._clock() + PATIENCE
+    async def _turn_away(self, reason: str, patience: float) -> None:
+        """Let all agents know that this lead ends: they end their tasks, or ask another. Raises DeposedError."""
+        deadline = self._clock() + patience
         for box in self.roll.boxes.values():
             box.wake()
         while self._clock() < deadline:
@@ -273,9 +258,9 @@ class Lead:
     def _advance(self) -> float | None:
         """Do all that can be done now; say when to look again."""
         for lost in self.roll.silent(self.state, self._clock()):
-            self._say(lost)
+            self.say(self.because(lost))
         for event in let_go(self.state, self.living(), self._clock()):
-            self._say(event)
+            self.say(event)
         self._bind_when_complete()
         self._go_when_prepared()
         self._start_attempts()
@@ -285,16 +270,20 @@ class Lead:
             for action in actions:
                 match action:
                     case Say():
-                        self._say(action.event)
+                        self.say(action.event)
                     case Stop():
                         self._stop(action)
                     case Dump():
-                        self.order_stacks(action.tasks, by="phalanx")
+                        self.people.stacks(action.tasks, by="phalanx")
             if len(wakes) == len(actions):
                 deadline = self.roll.next_deadline(self.state)
                 return min([*wakes, *([] if deadline is None else [deadline])], default=None)
 
-    def _say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
+    def say(self, event: ev.Event, told: tuple[int, int] | None = None) -> None:
+        """Put it into the records, into the state, and before whom it concerns; `told`: by which agent, and its number.
+
+        Raises DeposedError where another lead writes the records now.
+        """
         record = ev.Record(seq=self.state.seq + 1, epoch=self.epoch, event=event, told=told)
         try:
             self._records.append(record)
@@ -303,7 +292,7 @@ class Lead:
             raise
         self.state = fold(self.state, record)
         self._changed.set()
-        self._send(orders_with(event, self.living()))
+        self.send(orders_with(event, self.living()))
         if self._copies is not None:
             self._copies.said()
 
@@ -312,28 +301,29 @@ class Lead:
             return
         hosts = [mailbox.host() for mailbox in staying(self.state, self.living()).values()]
         try:
-            outline = outline_for(self.outline, self.state, len(hosts))
+            outline = outline_for(self.outline, self.state, hosts)
             self.plan = bind(outline, hosts, run=self.run, generation=self.state.generation + 1)
         except PhalanxError as wrong:
-            self._fail_to_bind(wrong)
+            self.fail_to_bind(wrong)
             return
         self._records.write_plan(self.plan)  # before the event: a lead that takes over finds it, or binds anew
         for event in bound_events(self.plan, self._clock()):
-            self._say(event)
-        self._send(self._briefed(self.plan).orders)
+            self.say(event)
+        self.send(self._briefed(self.plan).orders)
 
     def _generation_is_due(self) -> bool:
         """The first one waits for every host, and with fewer than all of them until the start deadline."""
         restart = self.state.restart
         if restart is None:
             late = self._clock() >= self.state.started + self.outline.policies.health.start
-            complete = len(self.living()) >= self.outline.hosts or late
-            return self.state.phase is RunPhase.JOINING and complete
+            all_there = len(self.roll.boxes) >= self.outline.hosts and is_complete(self.state)
+            return self.state.phase is RunPhase.JOINING and (all_there or late)
         return self.state.phase is RunPhase.RESTARTING and self._clock() >= restart.at
 
-    def _fail_to_bind(self, wrong: PhalanxError) -> None:
-        for event in unbound_events(wrong, self.state.generation, self._clock()):
-            self._say(event)
+    def fail_to_bind(self, wrong: PhalanxError) -> None:
+        """The run ends: no generation can be placed."""
+        for event in unbound_events(wrong, self.state, self._clock()):
+            self.say(event)
 
     def _go_when_prepared(self) -> None:
         plan = self.plan
@@ -342,7 +332,7 @@ class Lead:
         orders = go_orders(plan)
         if all((box := self.roll.boxes.get(host)) and box.prepared >= plan.generation for host in orders):
             self._went.add(plan.generation)
-            self._send(orders)
+            self.send(orders)
 
     def _start_attempts(self) -> None:
         """Tasks that come back alone, once they are due."""
@@ -354,15 +344,15 @@ class Lead:
 
     def _stop(self, action: Stop) -> None:
         now = self._clock()
-        self._say(
+        self.say(
             ev.StopOrdered(
                 time=now, generation=self.state.generation, tasks=action.tasks, grace=action.grace, reason=action.reason
             )
         )
         for task in self._attempts.unordered(self.state):
             if task.id in action.tasks and task.host is not None:
-                self._say(never_ran(task, task.host, now))
-        self._send(task_orders(self.state, "stop", action.tasks, action.grace))
+                self.say(never_ran(task, task.host, now))
+        self.send(task_orders(self.state, "stop", action.tasks, action.grace))
 
     def _is_prepared(self, mailbox: Mailbox, message: Poll | Report) -> None:
         self._records.measured(message, self._clock())
@@ -381,7 +371,7 @@ class Lead:
         """Tell every agent to leave, and wait a moment until each has heard it."""
         deadline = self._clock() + PATIENCE
         for mailbox in self.living().values():
-            mailbox.put(Order(seq=0, epoch=0, kind="leave"))
+            mailbox.put(farewell(self.state))
         while self._clock() < deadline and (self.roll.awaited or not all(box.left for box in self.living().values())):
             self._changed.clear()
             await self._rest(deadline)
@@ -390,11 +380,21 @@ class Lead:
         """Those of the hosts that are expected to answer."""
         return self.roll.living(self.state)
 
+    def send(self, orders: Mapping[int, Order]) -> None:
+        """Each to its host, as far as that lives."""
+        for host in self.living().keys() & orders.keys():
+            self.roll.boxes[host].put(orders[host])
+
     def _briefed(self, plan: Plan) -> Briefs:
         if self._briefs is None or self._briefs.plan is not plan:
             self._briefs = Briefs(plan)
         return self._briefs
 
-    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+    def _check(self) -> None:
+        """Raises RefusedError or ResignedError where this lead ends before its run."""
         self._majority.check()
+        self._handover.check()
+
+    def _box(self, message: Poll | Report | Copy) -> Mailbox:
+        self._check()
         return self.roll.box(message.host, message.instance, self.state)

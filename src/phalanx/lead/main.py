@@ -21,12 +21,15 @@ from phalanx.lead.app import App
 from phalanx.lead.deposed import DeposedError
 from phalanx.lead.keeper import Keeper
 from phalanx.lead.lead import Lead
+from phalanx.lead.ownjobs import published
+from phalanx.lead.platform import here
 from phalanx.names import join_host_port
 from phalanx.patient import last_word_to, patient_stderr
 from phalanx.plan.outline import Outline
 from phalanx.protocol.messages import decode
 from phalanx.protocol.signing import RunKey
 from phalanx.protocol.steady import SteadyClock
+from phalanx.records.folder import RunFolder
 from phalanx.records.leadfile import BEAT
 from phalanx.states import RunState
 
@@ -59,6 +62,8 @@ class LeadConfig:
     #: Whether all hosts see that folder.
     shared: bool = True
     epoch: int = 1
+    #: `host:port` by which agents know it; empty where the socket tells.
+    reached: str = ""
 
 
 def main(config_fd: int, listen_fd: int) -> int:
@@ -94,7 +99,8 @@ def open_files(hosts: int) -> None:
 
 async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     address, port = listener.getsockname()[:2]
-    keeper = Keeper(Path(config.folder), epoch=config.epoch, address=join_host_port(address, port))
+    reached = config.reached or join_host_port(address, port)
+    keeper = Keeper(Path(config.folder), epoch=config.epoch, address=reached)
     past = keeper.past()
     clock = SteadyClock(not_before=past.heard)
     lead = Lead(
@@ -105,8 +111,9 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
         past=past,
         clock=clock,
         fenced=config.shared,
+        address=config.reached,
     )
-    hosts = frozenset({f"{address}:{port}", f"localhost:{port}"})
+    hosts = frozenset() if config.reached else frozenset({f"{address}:{port}", f"localhost:{port}"})
     app = App(lead, RunKey.from_hex(config.key), hosts=hosts, clock=clock).asgi()
     server = uvicorn.Server(
         uvicorn.Config(
@@ -125,8 +132,13 @@ async def _serve(config: LeadConfig, listener: socket.socket) -> RunState:
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # ours are set in main
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     others = [asyncio.ensure_future(rule(lead, keeper.holds)), asyncio.ensure_future(sweep())]
+    platform = here(lead) if config.reached else None
+    others += [platform.start()] if platform is not None else []
     try:
-        return await lead.run_until_ended()
+        state = await lead.run_until_ended()
+        if platform is not None:
+            await platform.close(state, await published(RunFolder(Path(config.folder))))
+        return state
     finally:
         for other in others:
             other.cancel()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from phalanx.decide.culprit import nobody_to_blame
 from phalanx.decide.exits import Kind
+from phalanx.decide.waiting import why_not_here
 from phalanx.errors import PhalanxError
 from phalanx.events import CulpritNamed, Event, HostJoined, Noted, RunEnded, RunStarted, TaskExited
 from phalanx.plan.outline import Outline
 from phalanx.plan.size import elastic_of
 from phalanx.protocol.messages import Join
-from phalanx.protocol.signing import RefusedError
+from phalanx.protocol.signing import RefusedError, TakenError
 from phalanx.states import RunState
 from phalanx.taskstate import TaskState
 
@@ -21,10 +22,10 @@ def admit(state: RunState, message: Join, *, same: bool) -> None:
     if state.phase.terminal and not same:
         raise RefusedError("the run has ended")
     if before is not None and before.living and not same:
-        raise RefusedError(f"host {host} has an agent already")
+        raise TakenError(f"host {host} has an agent already, which has not been given up")
     if before is not None and not before.living and same:
         raise RefusedError(f"host {host} was given up: {before.lost}")
-    if same and message.prepared > state.generation:
+    if message.prepared > state.generation:
         raise RefusedError(f"host {host} has made ready a generation that the records do not know")
 
 
@@ -59,6 +60,7 @@ def joined_event(message: Join, now: float) -> HostJoined:
         memory=host.memory,
         agent_pid=message.pid,
         instance=message.instance,
+        role=host.role,
     )
 
 
@@ -75,7 +77,8 @@ def never_ran(task: TaskState, host: int, now: float) -> TaskExited:
     )
 
 
-def unbound_events(wrong: PhalanxError, generation: int, now: float) -> tuple[CulpritNamed, RunEnded]:
+def unbound_events(wrong: PhalanxError, state: RunState, now: float) -> tuple[CulpritNamed, RunEnded]:
     """The end of a run whose next generation cannot be placed."""
     kind = Kind.USER if wrong.exit_code == 2 else Kind.INFRASTRUCTURE  # noqa: PLR2004 - the exit code of wrong input
-    return nobody_to_blame(generation, now, kind=kind, cause=str(wrong), code=wrong.exit_code, hint=wrong.hint or "")
+    cause = f"{wrong}{why_not_here(state)}"
+    return nobody_to_blame(state.generation, now, kind=kind, cause=cause, code=wrong.exit_code, hint=wrong.hint or "")

@@ -18,6 +18,7 @@ _FROM_AGENTS = (
     ev.Noted,
     ev.StopRequested,
     ev.HostLost,
+    ev.HostWithdrawn,
     ev.StandbysReady,
     ev.OutputsFound,
 )

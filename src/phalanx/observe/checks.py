@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from phalanx.decide.preflight import ROWS, judge
+from phalanx.names import many
 from phalanx.observe.table import columns
 from phalanx.observe.words import host_name
 from phalanx.states import RunState
@@ -74,7 +75,7 @@ def render(state: RunState, ignored: Iterable[str], *, width: int = 1000) -> str
 
 def _summary(state: RunState, told: list[dict[str, Any]]) -> str:
     hosts = len(state.checked)
-    where = f"on {hosts} host{'s' if hosts != 1 else ''}"
+    where = f"on {many(hosts, 'host')}"
     failed = [row["check"] for row in told if row["result"] == "failed"]
     if failed:
         return f"{len(told)} checks {where}: {', '.join(failed)} would end a run; --ignore-check ID lets it start"

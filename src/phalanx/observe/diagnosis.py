@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from phalanx.decide.pace import STRETCHES, LinkPace, Paces, Places, Samples, TaskPace, paces, weighty
 from phalanx.decide.slowness import Look, look
-from phalanx.names import TaskId
+from phalanx.names import TaskId, many
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
 from phalanx.rates import milliseconds, per_second
@@ -146,6 +146,6 @@ def _missing(trains: list[TaskPace]) -> str:
         )
     for one in [one for one in trains if 0 < one.stretches < STRETCHES][:ROWS]:
         more = (STRETCHES - one.stretches) * one.seconds / one.stretches
-        done = f"{one.steps} step{'' if one.steps == 1 else 's'} in {one.seconds:.0f} s"
+        done = f"{many(one.steps, 'step')} in {one.seconds:.0f} s"
         words.append(f"of {one.task} {done}, and some {more:.0f} s more are needed")
     return "; ".join(words)

@@ -72,7 +72,7 @@ class Follower:
         """
         self._folder, self._view, self._broken = folder, view, broken
         self._poll, self._every, self._alive = poll, ask, alive
-        self._tail = Tail(folder.events)
+        self._tail, self._anew = Tail(folder.events), 0
         self._state = RunState()
         self._asked = time.monotonic()
         self._broke: float | None = None
@@ -94,6 +94,8 @@ class Follower:
         # The end may have been written before whoever wrote it went: the records are read after the question.
         records = self._tail.poll()
         self._state = fold_on(self._state, records)
+        if self._tail.anew != self._anew:  # the records that follow begin at 1
+            self._state, self._anew = RunState(), self._tail.anew
         if word is not None and not self._state.phase.terminal:
             self._state = self._concluded(word)
         if self._state.phase.terminal:

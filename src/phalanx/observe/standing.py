@@ -70,6 +70,8 @@ def _sample(told: dict[str, Any]) -> TaskSample | None:
 
 def silence(entry: Entry) -> str:
     """Why the run counts as lost."""
+    if "://" in entry.lead:
+        return f"nothing of it goes on at {entry.lead}: it was stopped or deleted from elsewhere, or its time was over"
     return f"no lead answers at {entry.address}" if entry.lead else "this user's index does not know where it is led"
 
 

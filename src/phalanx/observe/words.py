@@ -7,7 +7,7 @@ import re
 
 from phalanx import events as ev
 from phalanx.decide.exits import words_for
-from phalanx.names import TaskId
+from phalanx.names import TaskId, many
 from phalanx.records.report import signal_name
 from phalanx.slowevents import SlowEvent
 from phalanx.states import RunPhase, RunState
@@ -39,12 +39,12 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
         case ev.TaskEvent():
             return _task(event, state)
         case ev.RunStarted():
-            wait = f"waiting for {_count(event.hosts, 'host')}"
+            wait = f"waiting for {many(event.hosts, 'host')}"
             again = f"lead epoch {epoch or state.epoch}: " if (epoch or state.epoch) > 1 else ""
-            return f"{again}run {event.run}: {_count(len(event.tasks), 'task')}, strategy {event.strategy}, {wait}"
+            return f"{again}run {event.run}: {many(len(event.tasks), 'task')}, strategy {event.strategy}, {wait}"
         case ev.HostJoined():
-            gpus = f", {_count(event.gpus, 'GPU')}" if event.gpus else ""
-            return f"host {event.name} joined ({event.address}, {_count(event.cpus, 'CPU')}{gpus})"
+            gpus = f", {many(event.gpus, 'GPU')}" if event.gpus else ""
+            return f"host {event.name} joined ({event.address}, {many(event.cpus, 'CPU')}{gpus})"
         case ev.HostLost():
             return f"host {host_name(state, event.host)} is lost: {event.reason}"
         case ev.HostWithdrawn():
@@ -58,13 +58,13 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
         case ev.HostChecked():
             return _checked(event, state)
         case ev.PreflightPassed():
-            warned = f", {_count(event.warnings, 'warning')}" if event.warnings else ""
-            return f"preflight: {_count(event.checks, 'check')} in {duration(event.seconds)}{warned}"
+            warned = f", {many(event.warnings, 'warning')}" if event.warnings else ""
+            return f"preflight: {many(event.checks, 'check')} in {duration(event.seconds)}{warned}"
         case ev.OutputsAsked():
-            return f"looking for {_count(len(event.patterns), 'output')} on {host_name(state, event.host)}"
+            return f"looking for {many(len(event.patterns), 'output')} on {host_name(state, event.host)}"
         case ev.OutputsFound():
             found = sum(output.count > 0 for output in event.outputs)
-            return f"{found} of {_count(len(event.outputs), 'output')} found on {host_name(state, event.host)}"
+            return f"{found} of {many(len(event.outputs), 'output')} found on {host_name(state, event.host)}"
         case ev.StopRequested():
             return f"{'kill' if event.hard else 'stop'} requested by {event.by}"
         case ev.StopOrdered():
@@ -81,7 +81,7 @@ def describe(event: ev.Event, state: RunState, epoch: int | None = None) -> str:
                 return f"{tasks(event.tasks)} {'start' if len(event.tasks) > 1 else 'starts'} again{wait}: {event.why}"
             return f"generation {event.generation + 1} follows{wait}: {event.why}"
         case ev.ScaleRequested():
-            return f"{_count(event.workers, 'worker')} wanted by {event.by}"
+            return f"{many(event.workers, 'worker')} wanted by {event.by}"
         case ev.ResizeOrdered():
             return f"{event.why}: everybody stops where all can, and starts again"
         case ev.TaskGivenUp():
@@ -124,14 +124,14 @@ def _end(task: TaskId | None, other: TaskId | None, state: RunState) -> str:
 def resumed_words(path: str, step: int | None, lost: int | None) -> str:
     """`went on from step 120 (/ckpt/ckpt-4); 12 steps were lost`, or that it began at zero."""
     start = f"went on from {f'step {step}' if step is not None else 'another run'} ({path})" if path else ""
-    steps = f"; {_count(lost, 'step')} {'was' if lost == 1 else 'were'} lost" if lost else ""
+    steps = f"; {many(lost, 'step')} {'was' if lost == 1 else 'were'} lost" if lost else ""
     return f"{start or 'started at zero: no checkpoint was read'}{steps}"
 
 
 def _checked(event: ev.HostChecked, state: RunState) -> str:
     wrong = tuple(dict.fromkeys(fault.check for fault in event.faults))
     found = f", faults: {', '.join(wrong)}" if wrong else ""
-    return f"host {host_name(state, event.host)} has made {_count(len(event.looked), 'check')}{found}"
+    return f"host {host_name(state, event.host)} has made {many(len(event.looked), 'check')}{found}"
 
 
 def _task(event: ev.TaskEvent, state: RunState) -> str:
@@ -201,7 +201,7 @@ def _leaves(event: ev.TaskLeaves, state: RunState) -> str:
 
 def _bound(event: ev.GenerationBound) -> str:
     hosts = len({place.host for place in event.places})
-    text = f"generation {event.generation}: {_count(len(event.places), 'task')} on {_count(hosts, 'host')}"
+    text = f"generation {event.generation}: {many(len(event.places), 'task')} on {many(hosts, 'host')}"
     if len(event.places) > NAMED or not any(place.address for place in event.places):
         return text
     return f"{text}: " + ", ".join(f"{p.task} at {p.address}" if p.address else str(p.task) for p in event.places)
@@ -241,7 +241,7 @@ def silent_for(task: TaskState, wrote: float | None, now: float) -> float | None
 
 def standbys(count: int, total: int) -> str:
     """`2 standbys (374.0 MB)`, for the next generation."""
-    return f"{_count(count, 'standby')} ({size(total)})" if count else "no standby"
+    return f"{many(count, 'standby')} ({size(total)})" if count else "no standby"
 
 
 def tasks(names: tuple[TaskId, ...]) -> str:
@@ -249,10 +249,6 @@ def tasks(names: tuple[TaskId, ...]) -> str:
     if len(names) > NAMED:
         return f"{len(names)} tasks ({names[0]} … {names[-1]})"
     return ", ".join(map(str, names))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def clock(time: float) -> str:

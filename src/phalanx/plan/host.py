@@ -36,3 +36,9 @@ class Host:
     memory: int = 0
     #: The folder on that host under which logs and task folders lie.
     folder: str = ""
+    #: The only role whose tasks it takes: a pod is made for one. Empty: any.
+    role: str = ""
+
+    def takes(self, kind: str) -> bool:
+        """Whether tasks of that type may run here."""
+        return self.role in ("", kind)

@@ -13,13 +13,16 @@ from phalanx.plan.outline import Outline, Role
 def place(outline: Outline, hosts: Sequence[Host]) -> Mapping[TaskId, Host]:
     """Give every task a living host: neighbours in index share a host, so that a ring crosses few links.
 
-    With `per_host` a role fills hosts in their order; without, it spreads evenly. Raises PlaceError where the
-    hosts do not suffice.
+    With `per_host` a role fills hosts in their order; without, it spreads evenly. A host of one role is passed over by
+    all others. Raises PlaceError where the hosts do not suffice.
     """
     if not hosts:
         message = "no host has joined"
         raise PlaceError(message)
-    return {task: host for role in outline.roles for task, host in _place_role(role, hosts).items()}
+    placed: dict[TaskId, Host] = {}
+    for role in outline.roles:
+        placed |= _place_role(role, [host for host in hosts if host.takes(role.type)])
+    return placed
 
 
 def fellows(tasks: Iterable[TaskId], placed: Mapping[TaskId, Host]) -> Mapping[int, list[TaskId]]:
@@ -31,6 +34,10 @@ def fellows(tasks: Iterable[TaskId], placed: Mapping[TaskId, Host]) -> Mapping[i
 
 
 def _place_role(role: Role, hosts: Sequence[Host]) -> dict[TaskId, Host]:
+    if not hosts:
+        if not role.count:
+            return {}
+        raise PlaceError(f"{role.count} {role.type} tasks, and no host has joined that takes any")
     room = role.per_host if role.per_host is not None else -(-role.count // len(hosts))
     if room * len(hosts) < role.count:
         message = (

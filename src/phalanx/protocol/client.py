@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from phalanx.errors import ProtocolError
 from phalanx.protocol.messages import Copied, Copy, Join, Joined, Orders, Poll, Report, Taken, decode, encode
-from phalanx.protocol.signing import NONCE, RefusedError, RunKey, check_answer, sign_request
+from phalanx.protocol.signing import NONCE, RefusedError, ResignedError, RunKey, TakenError, check_answer, sign_request
 from phalanx.protocol.transport import Answer, LeadSilentError, Transport
 
 T = TypeVar("T")
@@ -20,6 +20,10 @@ JOIN_AGAIN = 409
 STALE = 425
 #: The answer of a lead that learns from the question that another one has taken over.
 DEPOSED = 410
+#: The answer to an agent for whose host another one is believed to live.
+TAKEN = 423
+#: The answer of a lead that has handed over: where its successor is to be, `host:port`.
+RESIGNED = 421
 
 
 class NewLeadError(ProtocolError):
@@ -71,6 +75,10 @@ class LeadClient:
             raise LeadSilentError(f"a lead of epoch {epoch} answered; epoch {self.epoch} rules")
         if answer.status == JOIN_AGAIN:  # another call may have joined it meanwhile
             raise NewLeadError(f"the lead of epoch {epoch} has taken over")
+        if answer.status == RESIGNED:
+            raise ResignedError(answer.body.decode(errors="replace"))
+        if answer.status == TAKEN:
+            raise TakenError(f"the lead refused {path}: {answer.body.decode(errors='replace')}")
         if answer.status == _REFUSED:
             raise RefusedError(f"the lead refused {path}: {answer.body.decode(errors='replace')}")
         if answer.status != _OK:

@@ -13,6 +13,7 @@ import dataclasses
 import json
 import zlib
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from phalanx.names import TaskId
@@ -57,6 +58,8 @@ class Joined:
     now: float = 0.0
     #: Where agents that have joined so far would lead, lowest host first: whom to ask when this lead is silent.
     line: tuple[str, ...] = ()
+    #: `host:port` by which this lead is reached; empty: as it was.
+    lead: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,11 +107,13 @@ class Order:
     grace: float = 0.0
     #: outputs: what to look for, relative to the job's folder.
     outputs: tuple[str, ...] = ()
+    #: leave: the exit code of the run, or of the place where only this host goes.
+    code: int = 0
 
-    def placed(self) -> Order:
-        """The same, where our own programs are files of this host."""
+    def placed(self, folder: str) -> Order:
+        """The same, where our own programs are files of this host, and commands without a folder start in that one."""
         tasks = tuple(dataclasses.replace(task, argv=found_here(task.argv)) for task in self.tasks)
-        return dataclasses.replace(self, tasks=tasks)
+        return dataclasses.replace(self, tasks=tasks, cwd=str(PurePosixPath(folder, self.cwd)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from phalanx.errors import InputError, PlaceError
 from phalanx.events import RunEnded, event_from_json
@@ -19,6 +19,38 @@ class LeadUnreachableError(PlaceError):
 
 class LeadMuteError(LeadUnreachableError):
     """Somebody listens where the lead should be, and does not answer: it is frozen, or its successor starts."""
+
+
+class LeadBarredError(LeadUnreachableError):
+    """This user may not speak to the lead, whoever it is: waiting changes nothing."""
+
+
+class Carrier(Protocol):
+    """Takes people's words to leads that cannot be reached directly: those whose address is a URL of its scheme."""
+
+    def ask(
+        self, address: str, method: str, path: str, *, headers: Mapping[str, str], body: bytes, timeout: float
+    ) -> tuple[int, str]:
+        """Status and text of the lead's own answer. Raises LeadUnreachableError, LeadMuteError where one may come."""
+        ...
+
+    def patience(self, address: str) -> float:
+        """Seconds for which a lead that did not answer may still come; 0 where none will. Never raises."""
+        ...
+
+
+#: By the scheme of the address. An engine enters its own as it is imported.
+CARRIERS: dict[str, Carrier] = {}
+
+
+def carrier_of(address: str) -> Carrier | None:
+    """Who takes words to that address; None for `host:port`. Raises LeadUnreachableError where none is installed."""
+    scheme, colon, _ = address.partition("://")
+    if not colon:
+        return None
+    if scheme not in CARRIERS:
+        raise LeadUnreachableError(f"nothing is installed here that reaches {address}")
+    return CARRIERS[scheme]
 
 
 def alive(address: str, token: str) -> bool:
@@ -93,32 +125,22 @@ def lost(address: str, token: str, *, host: int, reason: str) -> None:
 
 
 def _call(address: str, token: str, method: str, path: str, data: Any, *, timeout: float) -> dict[str, Any]:
-    host, _, port = address.rpartition(":")
-    if not port:
-        message = "nobody here knows where this run's lead is"
-        raise LeadUnreachableError(message, hint="phalanx report shows how far it came")
-    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=timeout)
-    try:
-        body = None if data is None else json.dumps(data).encode()
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        connection.request(method, path, body=body, headers=headers)
-        answer = connection.getresponse()
-        text = answer.read()
-    except (TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as wrong:
-        raise LeadMuteError(f"the lead at {address} does not answer: {wrong}") from wrong
-    except OSError as wrong:
-        raise LeadUnreachableError(f"the lead at {address} does not answer: {wrong}") from wrong
-    finally:
-        connection.close()
-    if answer.status == http.HTTPStatus.CONFLICT:
-        message, _, hint = text.decode(errors="replace").rstrip("\n").partition("\n")
+    body = b"" if data is None else json.dumps(data).encode()
+    # The second is for those on the way who keep the first to themselves.
+    headers = {"Authorization": f"Bearer {token}", "X-Phalanx-Token": token, "Content-Type": "application/json"}
+    carrier = carrier_of(address)
+    if carrier is not None:
+        del headers["Authorization"]  # it is the way's own
+        status, text = carrier.ask(address, method, path, headers=headers, body=body, timeout=timeout)
+    else:
+        status, text = _direct(address, method, path, headers=headers, body=body, timeout=timeout)
+    if status == http.HTTPStatus.CONFLICT:
+        message, _, hint = text.rstrip("\n").partition("\n")
         raise InputError(message, hint=hint or None)
-    if answer.status == DEPOSED:
+    if status == DEPOSED:
         raise LeadMuteError(f"the lead at {address} rules no more")
-    if answer.status != http.HTTPStatus.OK:
-        raise LeadUnreachableError(
-            f"the lead at {address} refused: {answer.status} {text.decode(errors='replace')[:200]}"
-        )
+    if status != http.HTTPStatus.OK:
+        raise LeadUnreachableError(f"the lead at {address} refused: {status} {text[:200]}")
     try:
         found = json.loads(text)
     except ValueError:
@@ -126,3 +148,23 @@ def _call(address: str, token: str, method: str, path: str, data: Any, *, timeou
     if not isinstance(found, dict):
         raise LeadUnreachableError(f"the lead at {address} answered with something else")
     return found
+
+
+def _direct(
+    address: str, method: str, path: str, *, headers: Mapping[str, str], body: bytes, timeout: float
+) -> tuple[int, str]:
+    host, _, port = address.rpartition(":")
+    if not port:
+        message = "nobody here knows where this run's lead is"
+        raise LeadUnreachableError(message, hint="phalanx report shows how far it came")
+    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=timeout)
+    try:
+        connection.request(method, path, body=body or None, headers=dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(errors="replace")
+    except (TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as wrong:
+        raise LeadMuteError(f"the lead at {address} does not answer: {wrong}") from wrong
+    except OSError as wrong:
+        raise LeadUnreachableError(f"the lead at {address} does not answer: {wrong}") from wrong
+    finally:
+        connection.close()

@@ -30,6 +30,14 @@ class RefusedError(ProtocolError):
     """A message was not signed with this run's key, is stale, or was seen before."""
 
 
+class TakenError(RefusedError):
+    """Another agent is here for that host, and has not been given up yet."""
+
+
+class ResignedError(ProtocolError):
+    """This lead has handed over to the one that is to answer at the address which this says."""
+
+
 class StaleError(RefusedError):
     """A message whose time is too far from the receiver's; it was signed with the run's key."""
 
@@ -49,6 +57,15 @@ class RunKey:
     def from_hex(cls, text: str) -> RunKey:
         """Raises ValueError."""
         return cls(bytes.fromhex(text))
+
+    @classmethod
+    def of(cls, text: str) -> RunKey:
+        """The key in hex; any other text, such as a token that Kubernetes has made, stands for its hash."""
+        text = text.strip()
+        try:
+            return cls.from_hex(text)
+        except ValueError:
+            return cls(hashlib.sha256(text.encode()).digest())
 
     def hex(self) -> str:
         """For the pipe to an agent, and nowhere else."""

@@ -25,6 +25,10 @@ class LeadSilentError(ProtocolError):
     """The lead does not answer."""
 
 
+class NobodyThereError(LeadSilentError):
+    """Its host says that nobody listens there: the agent that would keep a lead alive at that address is gone."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """What came back; header names are lower case."""
@@ -60,6 +64,8 @@ class HttpTransport:
         try:
             async with asyncio.timeout(self._timeout):
                 return await self._exchange(address, method, path, headers, body)
+        except ConnectionRefusedError as wrong:
+            raise NobodyThereError(f"nobody listens at {address}") from wrong
         except (OSError, EOFError, TimeoutError, ValueError, asyncio.LimitOverrunError) as wrong:
             raise LeadSilentError(f"the lead at {address} does not answer: {wrong or 'time-out'}") from wrong
 

@@ -31,6 +31,8 @@ class Tail:
     def __init__(self, path: Path) -> None:
         """Starts at the beginning."""
         self._path, self._fd, self._at = path, -1, 0
+        #: How often another file has taken its place: then what was read before is no longer the run's story.
+        self.anew = 0
         #: Lines that were whole but no record of this version.
         self.skipped = 0
 
@@ -65,9 +67,13 @@ class Tail:
                 if line and (record := self._record(line)):
                     yield record
             if len(data) < size:
-                return
+                break
             if not whole:
                 size *= 2
+        if os.fstat(self._fd).st_ino != self._path.stat().st_ino:
+            self.close()
+            self._at = 0
+            self.anew += 1
 
     def _record(self, line: bytes) -> Record | None:
         record = _parse(line)

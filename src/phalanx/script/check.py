@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from phalanx.agent.preflight.imports import LONGEST, Reading, Source, read_script
+from phalanx.agent.preflight.imports import LONGEST, Reading, Source, read
+from phalanx.agent.preflight.start import Start, start_of_script
 from phalanx.plan.outline import Interpreter
 from phalanx.script.installed import Installed
 from phalanx.script.interpreter import folders_of
@@ -123,18 +124,19 @@ def surroundings(
     return Around(interpreter=interpreter, folders=folders, environ=environ, roles=roles, arguments=words, mends=mends)
 
 
-def check(script: Path, around: Around, *, shown: str = "") -> tuple[Finding, ...]:
-    """Judge a script by every rule; findings by file and place. Never runs or imports any of it.
+def check(script: Path | Start, around: Around, *, shown: str = "") -> tuple[Finding, ...]:
+    """Judge a script, or a module that Python starts, by every rule; findings by file and place. Never runs any of it.
 
     `shown` is the script's name in findings. Of what is no Python, that is told where our own version would run it:
     another may know what ours does not. Raises OSError where the script itself cannot be read.
     """
-    read, path = read_script(script), shown or str(script)
-    main = module_of(read.files[0], path=path)
+    start = script if isinstance(script, Start) else start_of_script(script)
+    reading, path = read(start), shown or str(start.file)
+    main = module_of(reading.files[0], path=path)
     if main is None:
-        return tuple(_broken(read.files[0], path, around))
+        return tuple(_broken(reading.files[0], path, around))
     try:
-        return judged(main, tuple(_beside(read, script, shown)), around)
+        return judged(main, tuple(_beside(reading, start, path)), around)
     except (RecursionError, MemoryError):  # what Python runs may be deeper than the walk through it can go
         return (_without_tree("script-unread", "the script was not read: it is nested too deep", path),)
 
@@ -204,14 +206,14 @@ def version(text: str) -> tuple[int, ...] | None:
     return tuple(map(int, parts)) if len(parts) == 2 and all(part.isdigit() for part in parts) else None  # noqa: PLR2004 - major and minor
 
 
-def _beside(read: Reading, script: Path, shown: str) -> Iterator[Module]:
-    """The modules of the script's folder that it imports, each under the name by which it does."""
-    folder = script.resolve().parent
-    above = Path(shown or script).parent
-    for beside in (*read.files[1:], *read.perhaps):
-        inside = beside.path.relative_to(folder)
-        parts = inside.with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        module = module_of(beside, path=str(above / inside), name=name)
+def _beside(reading: Reading, start: Start, shown: str) -> Iterator[Module]:
+    """The modules of the program's own that it imports, shown as it is itself where they lie in the same folder."""
+    home, above = start.file.parent, Path(shown).parent
+    for _ in range(start.depth):
+        home, above = home.parent, above.parent
+    home = home if start.package else start.folders[0]
+    for beside in (*reading.files[1:], *reading.perhaps):
+        near = beside.path.is_relative_to(home)
+        module = module_of(beside, path=str(above / beside.path.relative_to(home) if near else beside.path))
         if module is not None:
             yield module

@@ -12,7 +12,7 @@ import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from phalanx.agent.preflight.imports import Source
+from phalanx.agent.preflight.imports import Source, absolute
 
 #: Spellings of one module: the left one is what the API is called here.
 _SAME = {"tensorflow.compat.v2": "tensorflow", "tensorflow._api.v2": "tensorflow"}
@@ -33,6 +33,8 @@ class Module:
     name: str
     text: str
     tree: ast.Module
+    #: The package that its relative imports start from; empty: it has none.
+    package: str = ""
 
     @functools.cached_property
     def bindings(self) -> Mapping[str, str]:
@@ -42,7 +44,7 @@ class Module:
         """
         meant = collections.defaultdict[str, set[str]](set)
         for node in self.nodes:
-            for name, dotted in _imported(node, self.name):
+            for name, dotted in _imported(node, self.package):
                 meant[name].add(canonical(dotted))
         stores = collections.Counter(stored(self.nodes))
         known = {name: next(iter(those)) for name, those in meant.items() if len(those) == 1 and not stores[name]}
@@ -135,7 +137,7 @@ class Module:
             at = self.parents.get(at)
 
 
-def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
+def module_of(source: Source, *, path: str) -> Module | None:
     """The module; None for what is no Python of ours, or too long to be a script."""
     try:
         text = _decoded(source.data)
@@ -143,7 +145,7 @@ def module_of(source: Source, *, path: str, name: str = "") -> Module | None:
         return None
     if source.tree is None:
         return None
-    return Module(path=path, name=name, text=text, tree=source.tree)
+    return Module(path=path, name=source.name, text=text, tree=source.tree, package=source.package)
 
 
 def argument(call: ast.Call, at: int, *names: str) -> ast.expr | None:
@@ -173,16 +175,13 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
         return
 
 
-def _imported(node: ast.AST, module: str) -> Iterator[tuple[str, str]]:
+def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
     match node:
         case ast.Import(names=names):
             for alias in names:
                 yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
-        case ast.ImportFrom(module=str(origin), level=0, names=names):
+        case ast.ImportFrom(names=names) if (origin := absolute(node, package)) is not None:
             yield from ((alias.asname or alias.name, f"{origin}.{alias.name}") for alias in names if alias.name != "*")
-        case ast.ImportFrom(module=origin, level=1, names=names) if "." in module:
-            package = f"{module.rpartition('.')[0]}.{origin}" if origin else module.rpartition(".")[0]
-            yield from ((alias.asname or alias.name, f"{package}.{alias.name}") for alias in names if alias.name != "*")
 
 
 def roots(node: ast.AST) -> Iterator[str]:

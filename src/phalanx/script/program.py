@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from phalanx.agent.preflight.imports import absolute
 from phalanx.script.environment import Change, changes
 from phalanx.script.installed import Installed
 from phalanx.script.known import HARMLESS, STRATEGIES
@@ -164,12 +165,21 @@ class Program:
     @functools.cached_property
     def closed(self) -> bool:
         """Whether all of it is seen: what it imports is its own, Python's, or known to build no strategy."""
-        own = {module.name.partition(".")[0] for module in self.others}
+        own = {(module.name or module.package).partition(".")[0] for module in self.modules}
         fine = own | HARMLESS | sys.stdlib_module_names
         dynamic = {"importlib", "exec", "eval", "runpy", "__import__"}
         return not (self.words & dynamic) and all(
-            not _is_relative(node) and fine.issuperset(roots(node)) for module in self.modules for node in module.nodes
+            fine.issuperset(roots(node)) and self._followed(module, node)
+            for module in self.modules
+            for node in module.nodes
         )
+
+    def _followed(self, module: Module, node: ast.AST) -> bool:
+        """Whether what it imports relatively, if it does, is read as well."""
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            return True
+        base, names = absolute(node, module.package), {other.name for other in self.others}
+        return base in names or all(f"{base}.{alias.name}" in names for alias in node.names)
 
     def says(self, text: str) -> bool:
         """Whether a text constant of the program holds it."""
@@ -329,11 +339,6 @@ class Program:
             for node in module.nodes
             if isinstance(node, ast.Attribute)
         )
-
-
-def _is_relative(node: ast.AST) -> bool:
-    """Whether it imports from a package around the script, which is not followed."""
-    return isinstance(node, ast.ImportFrom) and node.level > 0
 
 
 def _is_own(target: ast.expr, attr: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from phalanx.agent.preflight.imports import Source, read_script
+from phalanx.agent.preflight.imports import Source, read
+from phalanx.agent.preflight.start import Start, start_of_script
 
 #: A name that says it, and the word of job.yaml.
 _NAMES = {
@@ -17,14 +18,14 @@ _NAMES = {
 }
 
 
-def strategy_of(script: Path) -> tuple[str, str] | None:
+def strategy_of(script: Path | Start) -> tuple[str, str] | None:
     """`("mwms", "MultiWorkerMirroredStrategy")`: the one strategy it names; None for none, several, or no script.
 
     Where the script itself names none, the modules beside it that it always imports are read. An installed one may
     build another; so this is a hint and decides nothing.
     """
     try:
-        own, *beside = read_script(script).files
+        own, *beside = read(script if isinstance(script, Start) else start_of_script(script)).files
     except OSError:
         return None
     found = _named(own)

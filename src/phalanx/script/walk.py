@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from phalanx.agent.preflight.imports import absolute
 from phalanx.script.module import Function, Module, argument
 
 #: Calls within calls that are followed, and what is recorded at most: enough for a script, an end for a repository.
@@ -82,6 +83,7 @@ class Walked(NamedTuple):
 def walk(main: Module, others: Iterable[Module]) -> Walked:
     """What the script `main` does, as far as it can be followed; `others` are modules of its own."""
     walker = _Walk(main, {module.name: module for module in others})
+    walker.loads([main.package], _Frame(main))  # Python runs the packages around a module before itself
     walker.body(main.tree.body, _Frame(main))
     return Walked(tuple(walker.steps), frozenset(walker.sure), frozenset(walker.everywhere))
 
@@ -165,10 +167,12 @@ class _Walk:
         if isinstance(statement, ast.Import):
             names = [alias.name for alias in statement.names]
         else:
-            base = statement.module or ""
-            if statement.level == 1 and "." in frame.module.name:
-                base = f"{frame.module.name.rpartition('.')[0]}.{base}".rstrip(".")
+            base = absolute(statement, frame.module.package) or ""
             names = [base, *(f"{base}.{alias.name}" for alias in statement.names)]
+        self.loads(names, frame)
+
+    def loads(self, names: Iterable[str], frame: _Frame) -> None:
+        """Those of these modules, and of the packages around them, that are the program's own run now."""
         for name in names:
             parts = name.split(".")
             for length in range(1, len(parts) + 1):

@@ -102,7 +102,7 @@ def seen(told: Mapping[str, Any]) -> Seen:
             highest=int(told["highest"]),
             step=_step(told["step"]),
         ),
-        core=Core(flops=machine["flops"], moved=machine["moved"], operation=machine["operation"]),
+        core=Core(**machine),
     )
 
 
@@ -130,7 +130,9 @@ def _environ(folder: Path, environ: Mapping[str, str], answer: Path, strategy: s
     inner = folder / "inside"
     inner.mkdir()
     own = Path(inside.__file__).parent
-    files = [own / f"{name}.py" for name in ("sitecustomize", "phalanx_look", "phalanx_cost", "phalanx_core")]
+    files = [
+        own / f"{name}.py" for name in ("sitecustomize", "phalanx_look", "phalanx_cost", "phalanx_core", "phalanx_ring")
+    ]
     for file in (*files, Path(phalanx_hooks.__file__)):
         shutil.copyfile(file, inner / file.name)
     path = os.pathsep.join(filter(None, [str(inner), environ.get("PYTHONPATH", "")]))

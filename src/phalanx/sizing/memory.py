@@ -16,8 +16,8 @@ SHARED = 358 * MiB
 RUNNING = 30 * MiB
 #: What channels to others and their buffers add.
 JOINED = 20 * MiB
-#: Bytes held for each byte of dense gradients while workers reduce them, by what gRPC keeps of what it sends and gets
-#: (facts §10: 1,060 MB with 50 MB; docs/benchmarks.md).
+#: Bytes held for each byte of dense gradients while workers reduce them, or of variables that a worker has of servers:
+#: what gRPC keeps of what it sends and gets (facts §10: 1,060 MB with 50 MB; docs/benchmarks.md).
 REDUCING = 7.0
 #: Bytes held for each byte of sparse gradients of all workers while they are gathered.
 GATHERING = 3.0
@@ -60,7 +60,7 @@ def mirrored(model: Model, workers: int) -> Memory:
 
 def served_worker(model: Model, workers: int) -> Memory:
     """A worker of ParameterServerStrategy: no variable stays there; dense ones are read, and their gradients sent."""
-    exchange = 2 * (model.dense + _rows(model, workers))
+    exchange = REDUCING * model.dense + 2 * _rows(model, workers)
     return Memory(process=TENSORFLOW + RUNNING, step=_step(model, workers), exchange=exchange)
 
 

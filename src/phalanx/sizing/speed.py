@@ -12,23 +12,27 @@ from phalanx.sizing import traffic
 from phalanx.sizing.model import FLOAT, Model
 from phalanx.sizing.place import Core, Place
 
-#: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call.
-DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 0.0}
+#: Seconds that one step costs beside its operations, by who drives it: Python, the input's next batch, the call
+#: (facts §10 for `schedule`).
+DRIVING = {"fit": 900e-6, "loop": 250e-6, "eager": 1500e-6, "schedule": 1.3e-3}
 #: What a step reaches of its roofs: three models measured took 1.6 to 1.8 times as long (docs/benchmarks.md).
 REACHED = 0.58
 #: Operations shorter than this are not split among cores.
 SPLIT = 100e-6
-#: Seconds of each hop of a collective on one host; a ring has 2(N−1) (facts §6: 1.9 ms with 2 workers, 6.0 ms with 4).
-HOP = 560e-6
-#: Core seconds for each byte that one task sends and another gets by gRPC (facts §10: 70 ms for 2 × 50 MB).
-BYTE = 1.4e-9
-#: Cores that one task's exchange can use.
-PIPES = 2
-#: Core seconds of one closure of a coordinator, on chief, worker and servers together, whatever it computes: 7 ms for a
-#: step of two scalars on a busy machine (docs/benchmarks.md), less what a busy machine is guessed to add.
-CLOSURE = 5e-3
-#: Of those, what the coordinator alone does, and what a worker waits for. Taken, not measured.
-HANDING, WAITING = 300e-6, CLOSURE / 2
+#: How often its own core time each hop of a collective on one host takes: both ends have their turn, and must wake up.
+#: A ring has 2(N−1). CROWDED: with more workers than cores, where one that could go on waits for a core (facts §10).
+HOP, CROWDED = 2.7, 4.6
+#: Cores that one task's exchange can use, and the part of their time that it does: its tasks wait for each other's
+#: pieces (facts §10).
+PIPES, KEPT = 2, 0.8
+#: What one closure of a coordinator costs on chief, worker and servers together, whatever it computes, in hops: for
+#: each server that holds something of it, and for each variable (facts §10).
+SERVER, VARIABLE = 10, 1
+#: The part of them that the worker waits for, and seconds that the coordinator alone takes (not measured).
+WAITING, HANDING = 0.85, 300e-6
+#: What a byte that is read from a server, or sent to it, costs of one that goes around the ring and is added up, and
+#: the part of a host's time that chief, workers and servers keep busy (facts §10).
+PULLED, SERVED = 0.5, 0.75
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,9 +59,11 @@ def mirrored(model: Model, place: Place, workers: int) -> Speed:
     sent = traffic.ring(model, workers)
     here = place.on_one_host(workers)
     chain, work = compute(model, workers, place.core, place.cores)
-    hops = 2 * (workers - 1) * (HOP + place.rtt / 2) * traffic.collectives(model) if workers > 1 else 0.0
-    wire = sent / place.bandwidth if place.bandwidth else 0.0
-    exchange = hops + max(wire, sent * BYTE / min(place.cores / here, PIPES))
+    hop = (CROWDED if here > place.cores else HOP) * place.core.hop + place.rtt / 2
+    hops = 2 * (workers - 1) * hop * traffic.collectives(model) if workers > 1 else 0.0
+    wire = sent / place.collective if place.collective else 0.0
+    copies = sent * place.core.sent + traffic.anew(model, workers) * place.core.anew
+    exchange = hops + max(wire, copies / min(place.cores / here, PIPES) / KEPT)
     busy = here * work / place.cores
     taken = max(chain, busy)
     step = taken + exchange
@@ -75,12 +81,13 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
     sent = traffic.served(model, workers)
     chain, work = compute(model, workers, place.core, place.cores)
     bandwidth = place.bandwidth or float("inf")
-    calls = WAITING + place.rtt
-    each = chain + calls + max(2 * sent / bandwidth, 2 * sent * BYTE / min(place.cores, PIPES))
+    closure = _closure(model, ps) * place.core.hop
+    copies = 2 * sent * place.core.sent * PULLED
+    each = chain + WAITING * closure + place.rtt + max(2 * sent / bandwidth, copies / min(place.cores, PIPES))
     # On one host everybody's work is on the same cores; on several a server has its own.
-    cost = work + 2 * sent * BYTE + CLOSURE
+    cost = work + copies + closure
     rates = [workers / each, 1 / HANDING, ps * bandwidth / sent if sent else float("inf")]
-    rates.append(place.hosts * place.cores / cost)
+    rates.append(place.hosts * place.cores / cost * SERVED)
     steps = min(rates)
     return Speed(
         compute=chain,
@@ -89,6 +96,12 @@ def served(model: Model, place: Place, workers: int, ps: int) -> Speed:
         examples=model.batch_of_one(workers) * steps,
         sent=sent,
     )
+
+
+def _closure(model: Model, ps: int) -> int:
+    """The hops of a closure beside what it computes and moves; a table is taken to be parted among all servers."""
+    count = len(model.variables)
+    return SERVER * (ps if model.tables else min(ps, count)) + VARIABLE * count
 
 
 def compute(model: Model, workers: int, core: Core, cores: int) -> tuple[float, float]:

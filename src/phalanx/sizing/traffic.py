@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from phalanx.sizing.model import INDEX, Model
 
+#: Bytes of a block that the C library returns to the kernel as soon as it is free (glibc's largest threshold), so that
+#: each step gets it anew.
+RETURNED = 32 * 2**20
+
 
 def ring(model: Model, workers: int) -> float:
     """Bytes that each worker sends, and gets, in one step of MultiWorkerMirroredStrategy.
@@ -19,6 +23,17 @@ def ring(model: Model, workers: int) -> float:
 def sparse(model: Model, workers: int) -> float:
     """Bytes of the sparse gradients of one worker: the rows it touches, and their indices."""
     return sum(model.touched(one, workers) * (one.row + INDEX) for one in model.tables)
+
+
+def anew(model: Model, workers: int) -> float:
+    """Bytes of memory that the kernel hands a worker in each step for what the ring packs, gets and gathers.
+
+    A byte for each byte, and one more for a pack that is too large to be kept until the next step.
+    """
+    if workers < 2:  # noqa: PLR2004 - as above
+        return 0.0
+    packs = 2 if model.dense > RETURNED else 1
+    return packs * model.dense + (workers - 1) * sparse(model, workers)
 
 
 def served(model: Model, workers: int) -> float:

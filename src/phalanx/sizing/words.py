@@ -58,6 +58,7 @@ def as_json(advice: Advice, model: Model, place: Place) -> dict[str, Any]:
             "cores": place.cores,
             "memory": place.memory,
             "bandwidth": place.bandwidth,
+            "ring": place.ring,
             "rtt": place.rtt,
         },
         "alone": {"steps_per_s": advice.single.steps, "examples_per_s": advice.single.examples},
@@ -94,6 +95,8 @@ def _model(model: Model) -> str:
 
 def _place(place: Place) -> str:
     link = f", {size(place.bandwidth)}/s between them" if place.bandwidth else ""
+    if place.ring:
+        link += f" and {size(place.ring)}/s round the ring"
     return f"place:  {many(place.hosts, 'host')} of {many(place.cores, 'core')} and {size(place.memory)}{link}"
 
 

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from phalanx.agent.gpus import Gpu
 from phalanx.agent.preflight import limits, storage, surroundings
 from phalanx.agent.preflight.asked import Answer
 
@@ -172,19 +173,12 @@ def test_a_proxy_that_would_get_the_clusters_traffic_is_fatal(asked, found, envi
     )
 
 
-@pytest.mark.parametrize(
-    ("variable", "installed", "count"),
-    [(None, 4, 4), ("0,1", 4, 2), ("", 4, 0), ("-1", 4, 0), ("0,9,1", 4, 1), ("GPU-abc", 2, 1), ("0", 0, 0)],
-)
-def test_gpus_are_counted_as_cuda_counts_them(variable, installed, count):
-    assert surroundings.visible_gpus(variable, installed) == count
-
-
 def test_the_gpus_of_training_tasks_are_told(asked, monkeypatch):
     """R62, R64."""
-    monkeypatch.setattr(surroundings, "gpu_count", lambda: 4)
+    monkeypatch.setattr(surroundings, "installed", lambda: tuple(Gpu(index=index) for index in range(4)))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")  # the agent's own: what a task is told is among all of the host's
     answer = Answer()
-    surroundings.gpus(asked(env={"CUDA_VISIBLE_DEVICES": "0,1"}, same_gpus=True), answer)
+    surroundings.gpus(asked(env={"CUDA_VISIBLE_DEVICES": "2,3"}, same_gpus=True), answer)
     assert [(fact.name, fact.value) for fact in answer.facts] == [("gpus", "2")]
 
 

@@ -223,3 +223,19 @@ def test_a_cudnn_older_than_the_one_it_was_built_with_is_named_with_its_place(as
     words = faults(look(asked, environ=environ | {"LD_LIBRARY_PATH": str(tmp_path / "lib")}))["cudnn-skew"]
     assert "built with cuDNN 9.3" in words
     assert f"9.1.0 from {tmp_path / 'lib'}" in words
+
+
+def test_a_module_is_looked_at_with_its_package_as_python_would_start_it(asked, tmp_path):
+    (tmp_path / "pkg" / "data").mkdir(parents=True)
+    (tmp_path / "pkg" / "train.py").write_text("from . import common, data\nimport pkg.data\nimport beside\n")
+    (tmp_path / "pkg" / "common.py").write_text("import no_such_module\n")
+    (tmp_path / "beside.py").touch()
+    answer = look(asked, argv=(sys.executable, "-m", "pkg.train"))
+    assert list(faults(answer)) == ["modules-found"]
+    assert "pkg/common.py imports no_such_module" in faults(answer)["modules-found"]
+    assert {"same-script", "script-parses"} <= set(answer.looked)
+
+
+def test_an_installed_module_is_left_to_python(asked):
+    answer = look(asked, argv=(sys.executable, "-m", "json.tool"))
+    assert (faults(answer), "same-script" in answer.looked) == ({}, False)

@@ -15,6 +15,7 @@ _phalanx() {
         'advise:Say which strategy fits a training, what it needs and how fast it goes.'
         'bench:Run a script for some steps at several sizes, beside what was reckoned.'
         'init:Write a commented job.yaml for a script.'
+        'import:Write the job.yaml of a TFJob, a Volcano Job, or pods with a hand-written TF_CONFIG.'
         'schema:Print the JSON Schema of job.yaml, for editors.'
         'ps:List runs and their tasks.'
         'logs:Print what tasks have written.'
@@ -26,6 +27,8 @@ _phalanx() {
         'stop:End a run: TERM, a grace, KILL.'
         'scale:Give a run another number of workers.'
         'join:Bring one more host to a run.'
+        'render:Write a job as manifests, for Git and `kubectl apply`.'
+        'kubernetes:Print the Role that a client needs.'
         'check:Find what is wrong with a script or a TF_CONFIG before TensorFlow hangs on it.'
         'explain:Say in plain words what a TF_CONFIG means.'
         'fix:Print a TF_CONFIG without the faults that have one right answer.'
@@ -57,6 +60,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -74,6 +78,8 @@ _phalanx() {
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--detach[Start the run and leave it; `phalanx attach` follows it again]' \
             '--runs=[Where run folders are made (PHALANX_RUNS, else ./runs)]:file:_files' \
             '--quiet[Print how it ended and nothing else]' \
@@ -96,6 +102,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -143,6 +150,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -160,6 +168,8 @@ _phalanx() {
             '--name=[The job'\''s name (the script'\''s)]:value: ' \
             '--override[Replace the TF_CONFIG of your environment]' \
             '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--runs=[Where run folders would be made (PHALANX_RUNS, else ./runs)]:file:_files' \
             '--json[Print the whole plan as JSON, every task'\''s TF_CONFIG included]' \
             '--detach[Taken so that `run` and `plan` may be swapped; changes nothing here]' \
@@ -182,6 +192,7 @@ _phalanx() {
             '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
             '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
             '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
             '--ports=[Take ports from A-B only]:value: ' \
             '--start-timeout=[Until every task must listen (5m)]:value: ' \
@@ -204,12 +215,18 @@ _phalanx() {
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
         advise) _arguments -s -A '-*' : \
-            '--workers=[For so many workers (2)]:value: ' \
+            '--workers=[For so many workers (2; one on each host that was measured)]:value: ' \
             '--ps=[With so many parameter servers (the fewest that hold the model and are no brake)]:value: ' \
             '--hosts=[They have so many hosts (1), all alike]:value: ' \
             '--memory=[Memory of one host (this machine'\''s)]:value: ' \
             '--cores=[Cores of one host (this machine'\''s)]:value: ' \
             '--bandwidth=[From one host to another\: 10Gbit or 1.25GB, a second (10Gbit)]:value: ' \
+            '--measure=[Measure these hosts, by pairs and all at once\: n1,n2 or n(1-4), with NAME=ADDRESS where the others need another]:value: ' \
+            '--through=[What runs a command on {host}, without a question (ssh -o BatchMode=yes -o ConnectTimeout=10 {host})]:value: ' \
+            '--probe-time=[So long for each round of pairs (500ms)]:value: ' \
+            '--ports=[Hosts call each other at ports A-B only, for firewalls (any)]:value: ' \
+            '--save=[Write what was measured to this file]:file:_files' \
+            '--measured=[Take it from that file again]:file:_files' \
             '--parameters=[Parameters of dense layers\: 25M]:value: ' \
             '--tables=[An embedding table, ROWSxCOLUMNS\: 10Mx64 (may be repeated)]:value: ' \
             '--ids=[Rows that one example takes from each table (1)]:value: ' \
@@ -236,6 +253,14 @@ _phalanx() {
             '-o[The file to write; `-` prints it]:file:_files' \
             '--help[Say what it does and takes]' \
             '*:file:_files' ;;
+        import) _arguments -s : \
+            '--output=[The file to write (job.yaml), or a folder for one file each; `-` prints it, and the list to standard error]:file:_files' \
+            '-o[The file to write (job.yaml), or a folder for one file each; `-` prints it, and the list to standard error]:file:_files' \
+            '--name=[The one job to import, of several in the file]:value: ' \
+            '--force[Overwrite what is there]' \
+            '--json[The list as JSON]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
         schema) _arguments -s : \
             '--help[Say what it does and takes]' ;;
         ps) _arguments -s : \
@@ -243,6 +268,9 @@ _phalanx() {
             '-a[Ended runs of any age too]' \
             '--running[Only the runs that go on]' \
             '--json[An array of runs for scripts]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         logs) _arguments -s : \
@@ -255,6 +283,9 @@ _phalanx() {
             '--generation=[An older generation (the newest)]:value: ' \
             '--json[One JSON object a line]' \
             '--raw[Exact bytes of one stream of each task]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '*:run:_phalanx_runs' ;;
         events) _arguments -s : \
@@ -265,11 +296,17 @@ _phalanx() {
             '1:run:_phalanx_runs' ;;
         report) _arguments -s : \
             '--json[The whole report for scripts]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         attach) _arguments -s : \
             '--quiet[The result alone]' \
             '--json[Each event as a line of JSON]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         stacks) _arguments -s : \
@@ -284,15 +321,70 @@ _phalanx() {
             '--now[KILL at once, without a grace to save in]' \
             '--wait[Return when it has ended]' \
             '--no-wait[Return when it has ended]' \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         scale) _arguments -s : \
+            '--on=[`kubernetes`\: a run of that cluster that nobody here has started]:value: ' \
+            '--context=[The context of the kubeconfig (its current one)]:value: ' \
+            '--namespace=[The namespace (the context'\''s)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
         join) _arguments -s : \
             '--host=[Its number (that of a lost host, else a new one)]:value: ' \
             '--help[Say what it does and takes]' \
             '1:run:_phalanx_runs' ;;
+        render) _arguments -s -A '-*' : \
+            '--workers=[How many workers (1)]:value: ' \
+            '--min-workers=[The fewest workers to go on with (--workers)]:value: ' \
+            '--max-workers=[The most workers to grow to (--workers)]:value: ' \
+            '--ps=[How many parameter servers (0); implies one chief]:value: ' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
+            '--evaluator[One evaluator beside the cluster]' \
+            '--workers-per-host=[At most this many workers on a host (evenly spread)]:value: ' \
+            '--gpus-per-worker=[GPUs each worker may see (all); 0 hides them]:value: ' \
+            '--hosts=[Hosts to start on (1); on one machine they are simulated]:value: ' \
+            '--pin[Cores of its own for each task of a host, or not]' \
+            '--no-pin[Cores of its own for each task of a host, or not]' \
+            '--gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--no-gpu-growth[GPU memory as it is needed (where tasks share a GPU)]' \
+            '--on=[The engine (local)]:value: ' \
+            '--image=[The container image, for Kubernetes]:value: ' \
+            '--python=[The interpreter for the script (found\: see `phalanx plan`)]:file:_files' \
+            '--ports=[Take ports from A-B only]:value: ' \
+            '--start-timeout=[Until every task must listen (5m)]:value: ' \
+            '--silence=[Without any sign of life, a task is stuck (2m, 0 never)]:value: ' \
+            '--hang=[Without a step while others wait, a task hangs (10m, 0 never)]:value: ' \
+            '--finish=[After the first task'\''s good end, time for the others (10m)]:value: ' \
+            '--max-restarts=[Restarts after failures of one kind (3); 0\: none]:value: ' \
+            '--standbys=[Ready interpreters a host keeps for a restart (one a task)]:value: ' \
+            '--strategy=[What the script builds (auto)]:value:(mwms ps estimator none auto)' \
+            '--keras=[Keras 3\: mended where it fails (auto), tf_keras instead (legacy), left as it is (off)]:value:(auto legacy off)' \
+            '--checkpoint=[Folder of checkpoints, {checkpoint} in the command]:file:_files' \
+            '--ignore-check=[A check of the preflight or a rule on the script, by id, that stops nothing (may be repeated)]:value: ' \
+            '--preflight[Look before TensorFlow starts, or do not]' \
+            '--no-preflight[Look before TensorFlow starts, or do not]' \
+            '--name=[The job'\''s name (the script'\''s)]:value: ' \
+            '--override[Replace the TF_CONFIG of your environment]' \
+            '--force-tf-config[TF_CONFIG for a job of one task too]' \
+            '--output=[The folder to write (k8s)]:file:_files' \
+            '-o[The folder to write (k8s)]:file:_files' \
+            '--namespace=[The namespace (on.kubernetes.namespace)]:value: ' \
+            '--static[Plain pods with TF_CONFIG and no agent\: for images with an older Python]' \
+            '--own-key[Leave the Secret with the run'\''s key to you, in place of one that Kubernetes fills]' \
+            '--help[Say what it does and takes]' \
+            '*:file:_files' ;;
+        kubernetes) _arguments -s : \
+            '--namespace=[The namespace of the Role (where it is applied)]:value: ' \
+            '--name=[What the Role is called]:value: ' \
+            '--no-role[For jobs with `rbac\: none`\: then no Role is made for the lead, and none has to be given]' \
+            '--jobset[For jobs with `jobset\: on` as well]' \
+            '--gang=[For jobs with this `gang` as well]:value:(volcano coscheduling)' \
+            '--help[Say what it does and takes]' \
+            '1:value:(rbac)' ;;
         check) _arguments -s : \
             '--strategy=[What the script uses\: MultiWorkerMirroredStrategy, ParameterServerStrategy, tf.estimator; auto\: ps where the cluster has parameter servers, else mwms]:value:(auto mwms ps estimator)' \
             '--tf-version=[The TensorFlow that will read it, such as 2.21]:value: ' \
@@ -300,8 +392,8 @@ _phalanx() {
             '--hosts=[How many machines the job has; localhost is an error above 1]:value: ' \
             '--python=[The interpreter that will run the script (found\: see `phalanx plan`)]:file:_files' \
             '--workers=[How many workers will run the script (more than one)]:value: ' \
-            '--chief[Whether one chief will run it beside the workers]' \
-            '--no-chief[Whether one chief will run it beside the workers]' \
+            '--chief[One chief beside the workers, or none]' \
+            '--no-chief[One chief beside the workers, or none]' \
             '--ps=[How many parameter servers the cluster will have; implies one chief]:value: ' \
             '--evaluator[Whether an evaluator will run it too]' \
             '--ignore=[A rule, by id, to leave out (may be repeated)]:value: ' \

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from phalanx.agent.preflight.start import Start, start_of_script
+
 #: Files of the script's own folder that are followed: a repository is no script.
 _FILES = 200
 #: Bytes of a file that is parsed. A longer one is no training script, and takes seconds and a gigabyte.
@@ -27,6 +29,10 @@ class Source:
 
     path: Path
     data: bytes
+    #: How the program imports it; empty for what it begins with.
+    name: str = ""
+    #: The package that its relative imports start from; empty: it has none.
+    package: str = ""
 
     @functools.cached_property
     def tree(self) -> ast.Module | None:
@@ -56,20 +62,38 @@ class Reading:
 class _Import:
     module: str
     sure: bool
+    #: Whether it can be of the program's own package only.
+    relative: bool = False
 
 
 def read_script(script: Path) -> Reading:
     """Follow the script and the modules beside it. Raises OSError where the script itself cannot be read."""
-    if script.exists() and not (script.is_file() or script.is_dir()):
+    return read(start_of_script(script))
+
+
+def read(start: Start) -> Reading:
+    """Follow what Python begins with, and the modules of its own. Raises OSError where that file cannot be read."""
+    file = start.file
+    if file.exists() and not (file.is_file() or file.is_dir()):
         raise OSError(errno.EINVAL, "it is no regular file")  # a pipe would wait for a writer, and be empty afterwards
-    source = Source(script, script.read_bytes())
-    reading = _follow(source, script.name, script.resolve().parent)
+    source = Source(file, file.read_bytes(), package=start.package)
+    reading = _follow(source, start.inside, start)
     return dataclasses.replace(reading, files=(source, *reading.files))
 
 
 def read_text(source: str) -> Reading:
     """The same for a program given as text (`python -c`); nothing lies beside it."""
-    return _follow(Source(Path("-c"), source.encode()), "-c", None)
+    return _follow(Source(Path("-c"), source.encode()), "-c", Start(file=Path("-c"), folders=()))
+
+
+def absolute(statement: ast.ImportFrom, package: str) -> str | None:
+    """The module that a statement of a file in this package imports from; None where it is relative to nothing."""
+    if not statement.level:
+        return statement.module
+    above = package.split(".") if package else []
+    if statement.level > len(above):
+        return None
+    return ".".join([*above[: len(above) - statement.level + 1], *filter(None, [statement.module])])
 
 
 def parsed(data: bytes) -> ast.Module | None:
@@ -82,7 +106,7 @@ def parsed(data: bytes) -> ast.Module | None:
         return None  # SystemError is what Python 3.11 makes of a tree too deep for the stack that is left
 
 
-def _follow(source: Source, name: str, folder: Path | None) -> Reading:
+def _follow(source: Source, name: str, start: Start) -> Reading:
     sure: dict[str, str] = {}
     maybe: dict[str, str] = {}
     tensorboard: bool | None = None
@@ -98,18 +122,18 @@ def _follow(source: Source, name: str, folder: Path | None) -> Reading:
             continue
         certain = certain and not any(word in file.data.decode(errors="replace") for word in _MOVES)
         try:
-            wanted = list(_imports(tree.body, sure=certain, main=not seen))
+            wanted = list(_wanted(file, tree, sure=certain, main=file is source))
         except RecursionError:
             continue  # nested too deep for us: as what is not parsed
         for found in wanted:
-            own = _own(found.module, folder)
-            for path in own:
+            own = start.own(found.module)
+            for path, inside, dotted in own:
                 if path in seen:
                     seen[path] = seen[path] or found.sure
-                elif (beside := _read(path)) is not None:
+                elif (beside := _read(path, dotted)) is not None:
                     seen[path], sources[path] = found.sure, beside
-                    waiting.append((str(path.relative_to(folder)) if folder else path.name, beside, found.sure))
-            if not own:
+                    waiting.append((inside, beside, found.sure))
+            if not own and not found.relative:
                 (sure if found.sure else maybe).setdefault(found.module.partition(".")[0], shown)
         made = _makes_tensorboard(tree)
         if made is not None:
@@ -124,31 +148,21 @@ def _follow(source: Source, name: str, folder: Path | None) -> Reading:
     )
 
 
-def _read(path: Path) -> Source | None:
+def _read(path: Path, name: str) -> Source | None:
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     try:
-        return Source(path, path.read_bytes()) if path.stat().st_size <= LONGEST else None
+        return Source(path, path.read_bytes(), name, package) if path.stat().st_size <= LONGEST else None
     except OSError:
         return None
 
 
-def _own(module: str, folder: Path | None) -> list[Path]:
-    """The files of the script's folder that the import reads; none where the module is not there."""
-    if folder is None:
-        return []
-    found: list[Path] = []
-    at = folder
-    for part in module.split("."):
-        if (at / part / "__init__.py").is_file():
-            found.append(at / part / "__init__.py")
-            at = at / part
-        elif (at / f"{part}.py").is_file():
-            return [*found, at / f"{part}.py"]
-        else:
-            break
-    return found
+def _wanted(file: Source, tree: ast.Module, *, sure: bool, main: bool) -> Iterator[_Import]:
+    if main and file.package:  # Python runs the packages around a module before itself
+        yield _Import(file.package, sure=True, relative=True)
+    yield from _imports(tree.body, sure=sure, main=main, package=file.package)
 
 
-def _imports(body: Iterable[ast.stmt], *, sure: bool, main: bool) -> Iterator[_Import]:  # noqa: C901, PLR0912 - a table of statements
+def _imports(body: Iterable[ast.stmt], *, sure: bool, main: bool, package: str) -> Iterator[_Import]:  # noqa: C901, PLR0912 - a table of statements
     for statement in body:
         match statement:
             case ast.Import(names=names):
@@ -156,25 +170,29 @@ def _imports(body: Iterable[ast.stmt], *, sure: bool, main: bool) -> Iterator[_I
             case ast.ImportFrom(module=str(module), level=0, names=names):
                 yield _Import(module, sure)
                 yield from (_Import(f"{module}.{name.name}", sure) for name in names if name.name != "*")
+            case ast.ImportFrom(names=names) if (base := absolute(statement, package)) is not None:
+                yield _Import(base, sure, relative=True)
+                own = (f"{base}.{name.name}" for name in names if name.name != "*")
+                yield from (_Import(name, sure, relative=True) for name in own)
             case ast.If(test=test, body=inner, orelse=other):
                 if _is_main(test):
-                    yield from _imports(inner if main else other, sure=sure, main=main)
+                    yield from _imports(inner if main else other, sure=sure, main=main, package=package)
                 elif not _is_typing(test):
-                    yield from _imports([*inner, *other], sure=False, main=main)
+                    yield from _imports([*inner, *other], sure=False, main=main, package=package)
             case ast.Try(body=inner, handlers=handlers, orelse=other, finalbody=last):
                 # Whoever catches it knows what to do without the module.
                 if not any(_catches(handler) for handler in handlers):
-                    yield from _imports([*inner, *other], sure=sure, main=main)
-                yield from _imports(last, sure=sure, main=main)
+                    yield from _imports([*inner, *other], sure=sure, main=main, package=package)
+                yield from _imports(last, sure=sure, main=main, package=package)
             case ast.With(items=items, body=inner):
                 if not any("suppress" in ast.dump(item) for item in items):
-                    yield from _imports(inner, sure=sure, main=main)
+                    yield from _imports(inner, sure=sure, main=main, package=package)
             case ast.ClassDef(body=inner):
-                yield from _imports(inner, sure=sure, main=main)
+                yield from _imports(inner, sure=sure, main=main, package=package)
             case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner):
-                yield from _imports(inner, sure=False, main=main)
+                yield from _imports(inner, sure=False, main=main, package=package)
             case ast.For(body=inner, orelse=other) | ast.While(body=inner, orelse=other):
-                yield from _imports([*inner, *other], sure=False, main=main)
+                yield from _imports([*inner, *other], sure=False, main=main, package=package)
 
 
 def _is_main(test: ast.expr) -> bool:

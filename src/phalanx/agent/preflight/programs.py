@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from phalanx.agent.preflight.start import Start, start_of_module
 from phalanx.agent.standby import InterpreterLine, interpreter_line
 from phalanx.names import TRAINING_TYPES
 from phalanx.protocol.messages import StartTask
@@ -28,6 +29,13 @@ class Program:
     serving: int
     #: CUDA_VISIBLE_DEVICES of its training tasks; None: not set.
     visible: tuple[str | None, ...]
+
+    @property
+    def module(self) -> Start | None:
+        """What `-m` names, where that is the user's own."""
+        if self.line is None or self.line.kind != "module":
+            return None
+        return start_of_module(self.line.target, cwd=Path(self.cwd), environ=self.environ)
 
     @property
     def script(self) -> Path | None:

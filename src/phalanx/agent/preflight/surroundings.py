@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from phalanx.agent.facts import gpu_count
+from phalanx.agent.gpus import chosen, installed
 from phalanx.agent.preflight import limits
 from phalanx.agent.preflight.asked import Answer, Asked
 
@@ -40,27 +40,14 @@ def exempt(address: str, environ: Mapping[str, str]) -> bool:
 def gpus(asked: Asked, answer: Answer) -> None:
     """How many GPUs each training task sees: by CUDA_VISIBLE_DEVICES, else all of NVIDIA's driver."""
     given = [one for program in asked.programs if program.serving for one in program.visible]
-    installed = gpu_count() if given else 0  # once: it loads NVIDIA's library
-    seen = [visible_gpus(one, installed) for one in given]
+    there = installed() if given else ()  # once: it loads NVIDIA's library
+    seen = [len(chosen(one, there)) for one in given]
     if asked.list.same_gpus and seen:
         answer.look("same-gpus")
         for count in dict.fromkeys(seen):
             answer.fact("gpus", str(count))
     if sum(count > 0 for count in seen) > 1:
         limits.shared_memory(answer)
-
-
-def visible_gpus(variable: str | None, installed: int) -> int:
-    """As CUDA reads it: what follows the first -1 or unknown number does not count."""
-    if variable is None:
-        return installed
-    count = 0
-    for part in variable.split(","):
-        word = part.strip()
-        if not word or (word.lstrip("-").isdecimal() and not 0 <= int(word) < installed):
-            break
-        count += 1
-    return min(count, installed)
 
 
 def time_left(asked: Asked, answer: Answer, now: float | None = None) -> None:

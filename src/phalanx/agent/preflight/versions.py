@@ -29,10 +29,12 @@ def check(asked: Asked, answer: Answer) -> None:
 
 
 def _look(program: Program, path: str, answer: Answer) -> None:
-    reading, script = None, program.script
+    reading, script, module = None, program.script, program.module
     try:
         if script is not None:
             reading = imports.read_script(script)
+        elif module is not None:
+            reading, script = imports.read(module), module.file
         elif program.line is not None and program.line.kind == "command":
             reading = imports.read_text(program.line.target)
     except OSError as wrong:

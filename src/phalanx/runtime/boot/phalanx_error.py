@@ -98,4 +98,6 @@ def _where(wrong: BaseException) -> str:
 
 def _installed(file: str) -> bool:
     library = os.path.dirname(os.__file__)
+    if os.path.dirname(file) == os.path.dirname(_installed.__code__.co_filename):
+        return True  # a function of ours, through which the program calls Keras or TensorFlow
     return file.startswith(("<", library + os.sep)) or "site-packages" in file or "dist-packages" in file

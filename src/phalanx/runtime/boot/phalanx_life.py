@@ -20,6 +20,8 @@ PID, STEPS, STEPPED, LONGEST, TRACING, VALIDATION, SAVING, FINISHED, DROPPED = r
 EPOCH, EPOCHS, PER_EPOCH, IN_EPOCH = range(9, 13)
 #: How often a loss was read, and the newest, as a double; nanoseconds inside collectives, 0: none was measured.
 LOSSES, LOSS, COLLECTIVE = range(13, 16)
+#: 1 while the main thread is in a training call, and after one that an exception has ended.
+INSIDE = 16
 WORDS = 32
 #: Bytes of the file that hold words; stacks are written behind them.
 SIZE = 4096

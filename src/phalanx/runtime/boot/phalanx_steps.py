@@ -11,10 +11,13 @@ if TYPE_CHECKING:
 
 # Places of the words, as in phalanx_life.
 _STEPS, _STEPPED, _LONGEST, _TRACING, _VALIDATION, _SAVING = range(1, 7)
-_IN_EPOCH = 12
+_IN_EPOCH, _INSIDE = 12, 16
 
 #: How often a function without gradients is called before it is taken for the one that trains.
 _A_LOOP = 10
+
+#: By these a training call says that there is no more data, and nothing else.
+_NO_MORE = ("OutOfRangeError", "StopIteration")
 
 #: Nanoseconds between two looks at what costs more than a store: a loss, the time in collectives.
 _LOOK = 250_000_000
@@ -61,6 +64,7 @@ class Steps:
             self.begun += 1
             self._row = 0
             self.line.words[_VALIDATION] = 0
+            self.line.words[_INSIDE] = 1
             if self.gate is not None and self.gate():
                 return True
         elif self._training:
@@ -68,6 +72,7 @@ class Steps:
             self._row = self._row + 1 if key == self._other else 1
             self._other = key
             self.line.words[_VALIDATION] = 1
+            self.line.words[_INSIDE] = 0
         self.current = function
         return False
 
@@ -77,6 +82,8 @@ class Steps:
         try:
             key = id(function)
             trains = key in self._training
+            if trains and (done or _ran_out()):
+                self.line.words[_INSIDE] = 0  # one that an exception ends is where the program has come to
             if not trains and self._row == 1:
                 self.line.words[_VALIDATION] = 0
             if self._row > 1:
@@ -123,6 +130,7 @@ class Steps:
                 self._training[key] = sys.modules["_weakref"].ref(function, lambda _: self._forget(key))
             if self.current is function:
                 self.begun += 1
+                self.line.words[_INSIDE] = 1
         except Exception:  # noqa: BLE001 - as above
             return
 
@@ -139,6 +147,12 @@ class Steps:
     def pause(self) -> None:
         """The gap between the steps around this moment is no measure of anything."""
         self._paused = True
+
+
+def _ran_out() -> bool:
+    """Whether the exception on its way says that the data are at their end."""
+    kind = sys.exc_info()[0]
+    return kind is not None and kind.__name__ in _NO_MORE
 
 
 class Deeds:

@@ -51,7 +51,7 @@ def _no_module(program: Program) -> Iterator[Hit]:
     """Not where the search path is changed, or the import is tried or hangs on a condition."""
     if program.installed is None or not program.installed.has("tensorflow"):
         return
-    own = {module.name.partition(".")[0] for module in program.others}
+    own = {(module.name or module.package).partition(".")[0] for module in program.modules}
     told: set[str] = set()
     for module in program.modules:
         if any(isinstance(it, ast.Attribute) and module.dotted(it) in _MOVES for it in module.nodes):

@@ -1,7 +1,10 @@
 """How fast one core is for what training steps are made of, asked of the TensorFlow that will train."""
 
+import mmap
 import sys
 import time
+
+from phalanx_ring import ring  # type: ignore[import-not-found]  # it lies beside this file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +29,24 @@ def core() -> "dict[str, Any]":
         number, chain = tf.constant([0.5]), tf.function(many, autograph=False)
         chain.get_concrete_function(number)
         operation = _cost(lambda: chain(number), 0.1) / 200
-    return {"flops": flops, "moved": moved, "operation": operation}
+    anew = _anew()
+    return {"flops": flops, "moved": moved, "operation": operation, "anew": anew, **ring(anew)}
+
+
+#: Bytes of memory that is asked of the kernel, and written piece by piece.
+_ASKED, _PIECE = 64 << 20, 1 << 20
+
+
+def _anew() -> float:
+    """CPU seconds that a byte costs the first time it is written, beyond what each later time costs."""
+    piece, costs = bytes(_PIECE), []
+    with mmap.mmap(-1, _ASKED) as memory:
+        for _ in range(2):
+            start = time.process_time()
+            for at in range(0, _ASKED, _PIECE):
+                memory[at : at + _PIECE] = piece
+            costs.append(time.process_time() - start)
+    return max(costs[0] - costs[1], 0.0) / _ASKED
 
 
 def _cost(what: "Callable[[], Any]", seconds: float) -> float:

@@ -20,7 +20,7 @@ def _listen(answer: str) -> None:
     import phalanx_hooks  # type: ignore[import-not-found]  # it lies beside this file, whose folder is on the path
     import phalanx_look  # type: ignore[import-not-found]  # as above
 
-    for name in ("phalanx_hooks", "phalanx_look", "phalanx_cost", "phalanx_core"):
+    for name in ("phalanx_hooks", "phalanx_look", "phalanx_cost", "phalanx_core", "phalanx_ring"):
         del sys.modules[name]
     hooks: "dict[str, Callable[[Any], None]]" = phalanx_look.Look(answer).hooks()
 
