@@ -8,10 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from beds.kubernetes.cluster import IMAGE, until
-from beds.kubernetes.pods import WAITS
 from ruamel.yaml import YAML
 
+from beds.kubernetes.cluster import IMAGE, until
+from beds.kubernetes.pods import WAITS
 from incluster import JOBS, made, static
 from phalanx.engine.kubernetes.names import RUN
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from beds.kubernetes.cluster import IMAGE, until
 
 pytestmark = pytest.mark.real
