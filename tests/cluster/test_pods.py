@@ -48,7 +48,7 @@ class RealPods:
 
     def _pods(self, role: str, index: int) -> list[dict[str, Any]]:
         """Oldest first."""
-        found = self.cluster.objects("pods", namespace=self.namespace, labels=f"{RUN}=pods,phalanx/role={role}")
+        found = self.cluster.list("pods", namespace=self.namespace, labels=f"{RUN}=pods,phalanx/role={role}")
         mine = [pod for pod in found if pod["spec"].get("hostname") == f"pods-{role}-{index}"]
         return sorted(mine, key=lambda pod: pod["metadata"]["creationTimestamp"])
 

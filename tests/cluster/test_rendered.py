@@ -69,7 +69,7 @@ on: {{kubernetes: {{pull: Never}}}}
 
 def named(control_plane, namespace) -> set[str]:
     kinds = "jobs,pods,services,configmaps,secrets,networkpolicies,serviceaccounts,roles,rolebindings"
-    found = control_plane.objects(kinds, namespace=namespace, labels=f"{RUN}=digits")
+    found = control_plane.list(kinds, namespace=namespace, labels=f"{RUN}=digits")
     return {f"{one['kind']}/{one['metadata']['name']}" for one in found}
 
 
@@ -122,7 +122,7 @@ def test_an_elastic_job_grows_and_shrinks_by_both_its_numbers(control_plane, qua
     applied(control_plane, quarter, manifests)
 
     def hosts() -> set[str]:
-        found = control_plane.objects("pods", namespace=quarter, labels=f"{RUN}=digits")
+        found = control_plane.list("pods", namespace=quarter, labels=f"{RUN}=digits")
         return {pod["spec"]["hostname"] for pod in found if "deletionTimestamp" not in pod["metadata"]}
 
     for size in (4, 6, 3):
@@ -132,7 +132,7 @@ def test_an_elastic_job_grows_and_shrinks_by_both_its_numbers(control_plane, qua
 
 
 def placed(control_plane, namespace) -> list[str]:
-    found = control_plane.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+    found = control_plane.list("pods", namespace=namespace, labels=f"{RUN}=digits")
     return sorted(pod["spec"].get("nodeName", "") for pod in found)
 
 
@@ -156,7 +156,7 @@ def test_without_room_in_any_zone_the_others_wait_and_the_scheduler_says_why(con
     applied(control_plane, quarter, made(tmp_path, TOGETHER % 20, namespace=quarter, key="00" * 32))
 
     def waiting() -> list[str]:
-        pods = control_plane.objects("pods", namespace=quarter, labels=f"{RUN}=digits")
+        pods = control_plane.list("pods", namespace=quarter, labels=f"{RUN}=digits")
         told = [one for pod in pods for one in pod["status"].get("conditions", []) if one["type"] == "PodScheduled"]
         return [one["message"] for one in told if one.get("reason") == "Unschedulable"]
 
@@ -169,7 +169,7 @@ def test_ps_go_on_other_hosts_than_workers(control_plane, quarter, tmp_path):
     applied(control_plane, quarter, made(tmp_path, text, namespace=quarter, key="00" * 32))
 
     def nodes(role: str) -> set[str]:
-        found = control_plane.objects("pods", namespace=quarter, labels=f"phalanx/role={role}")
+        found = control_plane.list("pods", namespace=quarter, labels=f"phalanx/role={role}")
         return {pod["spec"].get("nodeName", "") for pod in found}
 
     until(lambda: all(nodes("ps")) and len(placed(control_plane, quarter)) == 6, "all pods on nodes")
@@ -190,7 +190,7 @@ def finished(cluster, namespace, name: str, *, seconds: float = 120) -> str:
 def test_applied_and_left_alone_a_rendered_run_trains_to_its_end(cluster, namespace, tmp_path):
     cluster.kubectl("apply", "-n", namespace, "-f", str(rendered(tmp_path, JOB)))
     ended = finished(cluster, namespace, "digits-worker")
-    pods = cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+    pods = cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
     logs = {pod["spec"]["hostname"]: cluster.logs(pod["metadata"]["name"], namespace=namespace) for pod in pods}
     assert ended == "Complete", logs
     assert all("trained" in text for text in logs.values()), logs
@@ -201,7 +201,7 @@ def test_plain_pods_know_who_they_are(cluster, namespace, tmp_path):
     text = JOB.replace("\"print('trained')\"", json.dumps(tell)).replace("strategy: none", "strategy: mwms")
     cluster.kubectl("apply", "-n", namespace, "-f", str(rendered(tmp_path, text, "--static")))
     assert finished(cluster, namespace, "digits-worker") == "Complete"
-    pods = cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+    pods = cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
     told = sorted(cluster.logs(pod["metadata"]["name"], namespace=namespace).strip() for pod in pods)
     assert told[0] == "{'type': 'worker', 'index': 0} /phalanx/work/home"
 
@@ -214,7 +214,7 @@ def test_an_image_without_a_fitting_python_fails_at_once_and_says_the_way_out(cl
     assert finished(cluster, namespace, "digits-worker") == "Failed"
     [message, *_] = [
         told["state"]["terminated"]["message"]
-        for pod in cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+        for pod in cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
         for told in pod["status"]["containerStatuses"]
         if "terminated" in told["state"]
     ]
@@ -248,7 +248,7 @@ def test_success_ends_every_role_and_what_stands_beside_the_task_and_no_log_has_
     cluster.kubectl("create", "secret", "generic", "words", "-n", namespace, *literals)
     cluster.kubectl("apply", "-n", namespace, "-f", str(rendered(tmp_path, MANY)))
     ended = {name: finished(cluster, namespace, name) for name in ("digits-worker", "digits-helper")}
-    pods = cluster.objects("pods", namespace=namespace, labels="team=ads")
+    pods = cluster.list("pods", namespace=namespace, labels="team=ads")
     logs = "".join(cluster.logs(pod["metadata"]["name"], "-c", "task", namespace=namespace) for pod in pods)
     assert ended == {"digits-worker": "Complete", "digits-helper": "Complete"}, logs
     assert logs.count("| secret *** ***") == 2, logs
@@ -260,9 +260,9 @@ def test_a_secret_that_is_missing_is_named_by_the_kubelet(cluster, namespace, tm
     cluster.kubectl("apply", "-n", namespace, "-f", str(rendered(tmp_path, MANY)))
 
     def told() -> list[str]:
-        pods = cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+        pods = cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
         states = [one["state"] for pod in pods for one in pod["status"].get("containerStatuses", [])]
-        events = cluster.objects("events", namespace=namespace)
+        events = cluster.list("events", namespace=namespace)
         return [state["waiting"].get("message", "") for state in states if "waiting" in state] + [
             event["message"] for event in events if event["reason"] in ("FailedMount", "Failed")
         ]
@@ -272,7 +272,7 @@ def test_a_secret_that_is_missing_is_named_by_the_kubelet(cluster, namespace, tm
 
 def hosts_of(cluster, namespace) -> list[str]:
     """The host name of every pod that there is or was, each as often as it has been replaced."""
-    pods = cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+    pods = cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
     return sorted(pod["spec"]["hostname"] for pod in pods)
 
 
@@ -289,7 +289,7 @@ def test_a_run_that_has_failed_ends_its_jobs_and_its_leads_pod_stays_to_be_read(
     assert {finished(cluster, namespace, name) for name in ("digits-worker", "digits-helper")} == {"Failed"}
     [lead] = [
         pod
-        for pod in cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+        for pod in cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
         if pod["spec"]["hostname"] == "digits-worker-0"
     ]
     [task] = [one for one in lead["status"]["containerStatuses"] if one["name"] == "task"]
@@ -317,7 +317,7 @@ def test_a_killed_node_costs_a_run_of_fixed_size_one_pod(cluster, namespace, tmp
 
     def of(host: str) -> dict[str, tuple[str, str]]:
         """Name and node of each pod of that host, by its uid."""
-        pods = cluster.objects("pods", namespace=namespace, labels=f"{RUN}=digits")
+        pods = cluster.list("pods", namespace=namespace, labels=f"{RUN}=digits")
         return {
             pod["metadata"]["uid"]: (pod["metadata"]["name"], pod["spec"].get("nodeName", ""))
             for pod in pods

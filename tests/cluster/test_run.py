@@ -101,7 +101,7 @@ def left(cluster, namespace) -> list[str]:
 
 
 def pods(cluster, namespace) -> list[dict[str, Any]]:
-    return cluster.objects("pods", namespace=namespace, labels="phalanx/run")
+    return cluster.list("pods", namespace=namespace, labels="phalanx/run")
 
 
 @pytest.mark.tensorflow
