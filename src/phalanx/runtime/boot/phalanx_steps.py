@@ -73,6 +73,8 @@ class Steps:
             self._other = key
             self.line.words[_VALIDATION] = 1
             self.line.words[_INSIDE] = 0
+        elif self._counts.get(key, 0) >= _A_LOOP:
+            self.line.words[_INSIDE] = 1  # no gradients anywhere: this is what is counted
         self.current = function
         return False
 
@@ -82,7 +84,7 @@ class Steps:
         try:
             key = id(function)
             trains = key in self._training
-            if trains and (done or _ran_out()):
+            if (trains or not self._training) and (done or _ran_out()):
                 self.line.words[_INSIDE] = 0  # one that an exception ends is where the program has come to
             if not trains and self._row == 1:
                 self.line.words[_VALIDATION] = 0
