@@ -70,3 +70,14 @@ def test_a_step_that_finds_no_more_data_is_over(end):
     with pytest.raises(type(end)):
         loop.call(TRAINS, end)
     assert not loop.inside
+
+
+def test_a_program_without_gradients_is_inside_while_it_is_in_what_is_counted():
+    """Its peer that has come to the end is waited for; it does not wait alone (R60)."""
+    loop = Loop()
+    loop.steps._training.clear()
+    for _ in range(30):
+        loop.call(OTHER)
+    assert not loop.inside
+    loop.steps.before(OTHER)
+    assert loop.inside
