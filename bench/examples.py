@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ from byhand import MOVIELENS, environ, figures, start, start_all  # noqa: E402 -
 from phalanx.agent.ports import PortHolder  # noqa: E402 - as above
 
 MOST = 600.0  # seconds for one run
+_TOGETHER = 0.1  # seconds within which lines are printed at once
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,9 +148,10 @@ def by_phalanx(row: Row, home: Path) -> list[tuple[float, str]]:
 
 
 def pace(row: Row, said: list[tuple[float, str]]) -> float:
-    """Steps a second between the first epoch's line and the last's."""
+    """Steps a second between the first epoch's line and the last's; infinite where all are printed at the end."""
     moments = [when for when, line in said if line.startswith("epoch ")]
-    return (len(moments) - 1) * row.steps / (moments[-1] - moments[0])
+    took = moments[-1] - moments[0]
+    return (len(moments) - 1) * row.steps / took if took > _TOGETHER else math.inf
 
 
 def losses(said: list[tuple[float, str]]) -> list[float]:
@@ -193,7 +196,10 @@ def main() -> None:
                 slow = f"{statistics.median(pace(row, hand) for hand, _ in pairs if hand):.0f}"
             fast = statistics.median(pace(row, ours) for _, ours in pairs)
             print(
-                f"| `{row.script}` | {tasks} | {row.epochs} | {best(ours)} | {same} | {slow} | {fast:.0f} |", flush=True
+                f"| `{row.script}` | {tasks} | {row.epochs} | {best(ours)} | {same} | {slow} | {fast:.0f} |".replace(
+                    "inf", "-"
+                ),
+                flush=True,
             )
     print(f"load {os.getloadavg()[0]:.1f} after")
 
