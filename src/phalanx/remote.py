@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import contextlib
 import dataclasses
 import os
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phalanx.decide.podfields import created_at
 from phalanx.engine.base import Submission
 from phalanx.errors import PhalanxError, PlaceError, RunNotFoundError
 from phalanx.protocol.signing import RunKey
@@ -176,11 +176,8 @@ def _runs(client: Client) -> dict[str, list[dict[str, Any]]]:
 
 
 def _created(job: Mapping[str, Any]) -> float:
-    text = str((job.get("metadata") or {}).get("creationTimestamp") or "")
-    try:
-        return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")))
-    except ValueError:
-        return time.time()
+    when = created_at(job)
+    return time.time() if when is None else when
 
 
 def _slug(context: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from beds.kubernetes.cluster import IMAGE, until
-from phalanx.engine.kubernetes.names import RUN
+from phalanx.plan.marks import RUN
 from pods import event, records
 from podstories import TRAIN, is_drained_of_a_pod_and_then_of_its_lead, loses_a_pod_and_then_its_lead
 

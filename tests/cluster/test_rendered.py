@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from beds.kubernetes.cluster import IMAGE, until
 from beds.kubernetes.pods import WAITS
 from incluster import JOBS, made, static
-from phalanx.engine.kubernetes.names import RUN
+from phalanx.plan.marks import RUN
 
 if TYPE_CHECKING:
     from pathlib import Path

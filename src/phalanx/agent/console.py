@@ -15,12 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from phalanx.names import TaskId
+from phalanx.plan import marks
 
-#: What each record's line begins with.
-RECORD = b"phalanx-record: "
-
-#: What a line begins with that says which start of a task begins: `phalanx-start: worker:1 g2.a1`.
-START = b"phalanx-start: "
+RECORD, START = marks.RECORD.encode(), marks.START.encode()
 
 #: Seconds between two looks at the records.
 _LOOK = 0.1

@@ -10,7 +10,8 @@ from typing import Any
 from phalanx.decide.exits import Kind, by_code
 from phalanx.decide.podfields import entries, text
 from phalanx.decide.podimage import image_trouble
-from phalanx.decide.seen import CONTAINER, Seen, Standing, at_node, detail, found, short
+from phalanx.decide.seen import Seen, Standing, at_node, detail, found, short
+from phalanx.plan.marks import CONTAINER
 
 #: What the agent, whose exit code is the container's, means by its own.
 _OUR_CODES: dict[int, tuple[Kind, str]] = {

@@ -13,7 +13,8 @@ from typing import Any
 from phalanx.decide.exits import Kind
 from phalanx.decide.podcontainers import containers
 from phalanx.decide.podfields import conditions, entries, event_message, text, true_condition
-from phalanx.decide.seen import CONTAINER, Seen, Standing, at_node, detail, end_or_ails, found, short
+from phalanx.decide.seen import Seen, Standing, at_node, detail, end_or_ails, found, short
+from phalanx.plan.marks import CONTAINER
 
 
 def see(pod: Mapping[str, Any], events: Sequence[Mapping[str, Any]] = ()) -> Seen | None:

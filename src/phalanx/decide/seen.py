@@ -10,9 +10,6 @@ from typing import Any
 from phalanx.decide.exits import Kind
 from phalanx.decide.podfields import text
 
-#: The container in which the agent is; all others are sidecars.
-CONTAINER = "task"
-
 #: Characters of the API's own words that a sentence takes.
 _WORDS = 400
 

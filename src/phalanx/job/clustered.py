@@ -9,7 +9,8 @@ from phalanx.job.advise import count_of
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
 from phalanx.names import KNOWN_TYPES, TRAINING_TYPES, an
-from phalanx.plan.cluster import CONTAINER, Cluster, Gang, Given, Scraper
+from phalanx.plan.cluster import Cluster, Gang, Given, Scraper
+from phalanx.plan.marks import CONTAINER
 from phalanx.tfconfig.finding import Severity
 
 #: Labels that every cluster's nodes have; racks and switches have none.

@@ -7,7 +7,7 @@ from typing import Any
 
 from phalanx.job.complaint import Loc
 from phalanx.job.model import Job
-from phalanx.plan.cluster import CONTAINER
+from phalanx.plan.marks import CONTAINER
 
 #: What a pod's template may not say over ours, and why.
 _OURS = {

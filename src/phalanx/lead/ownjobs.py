@@ -10,14 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from phalanx.apiwatch import ApiRefusedError
+from phalanx.decide.podfields import host_number
 from phalanx.lead.inpod import InPod
+from phalanx.plan.marks import STOP
 from phalanx.records.folder import RunFolder
 from phalanx.records.gist import gist
-
-ROLE, INDEX = "phalanx/role", "batch.kubernetes.io/job-completion-index"
-
-#: How a client tells that it wants the run to end where it may not speak to the lead: an annotation of the lead's Job.
-STOP = "phalanx/stop"
 
 #: Bytes of a report that a ConfigMap takes, and of the same for people.
 _REPORT, _GIST = 700_000, 16_000
@@ -44,10 +41,7 @@ class Facts:
 
     def host(self, pod: Mapping[str, Any]) -> int | None:
         """The number of the host that a pod is."""
-        labels = (pod.get("metadata") or {}).get("labels") or {}
-        index = str(labels.get(INDEX, ""))
-        first = dict(self.roles).get(str(labels.get(ROLE, "")))
-        return first + int(index) if first is not None and index.isdecimal() else None
+        return host_number(pod, self.roles)
 
     def name(self, host: int) -> str:
         """`worker-2`, as its pod is called after the run."""

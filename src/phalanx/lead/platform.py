@@ -7,7 +7,6 @@ wrong here ends in one note: the run goes on without eyes.
 from __future__ import annotations
 
 import asyncio
-import calendar
 import collections
 import contextlib
 import dataclasses
@@ -23,19 +22,19 @@ from phalanx import events as ev
 from phalanx.apart import apart
 from phalanx.apiwatch import ApiRefusedError, changes
 from phalanx.decide.exits import Kind
+from phalanx.decide.podfields import created_at, name_of, own_status, uid_of
 from phalanx.decide.pods import see
-from phalanx.decide.seen import CONTAINER, Seen, Standing
+from phalanx.decide.seen import Seen, Standing
 from phalanx.decide.waiting import PODS_WAIT, told
 from phalanx.errors import PlaceError
 from phalanx.lead.inpod import InPod
 from phalanx.lead.lead import Lead
 from phalanx.lead.ownjobs import Facts, Jobs
+from phalanx.plan.marks import RUN
 from phalanx.states import RunPhase, RunState
 
 #: What a pod is told beside its outline.
 MOUNTED = Path("/phalanx/run/pod.json")
-
-_RUN = "phalanx/run"
 
 #: Seconds between two looks at what the lead wants, and between two questions for events.
 _LOOK, _EVENTS = 0.5, 15.0
@@ -86,7 +85,7 @@ class Platform:
     # The watch, in its thread --------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        query = {"labelSelector": f"{_RUN}={self._facts.run}"}
+        query = {"labelSelector": f"{RUN}={self._facts.run}"}
         try:
             for change in changes(self._api, f"{self._base}/pods", query, wait=self._over.wait):
                 if change.object is not None:
@@ -109,7 +108,7 @@ class Platform:
             self._note(why)
 
     def _changed(self, pod: Mapping[str, Any], gone: bool) -> None:  # noqa: FBT001 - through call_soon, which names nothing
-        host, uid = self._facts.host(pod), _uid(pod)
+        host, uid = self._facts.host(pod), uid_of(pod)
         if host is None:
             return
         self._pods[uid] = pod
@@ -119,11 +118,11 @@ class Platform:
             self._found.pop(uid, None)
 
     def _judge(self, host: int, pod: Mapping[str, Any], *, gone: bool = False) -> None:
-        seen = see(pod, self._events) or (self._found.get(_uid(pod)) if gone else None)
+        seen = see(pod, self._events) or (self._found.get(uid_of(pod)) if gone else None)
         if seen is None:
-            self._found.pop(_uid(pod), None)
+            self._found.pop(uid_of(pod), None)
         else:
-            self._found[_uid(pod)] = seen
+            self._found[uid_of(pod)] = seen
         if gone or (seen is not None and seen.standing is Standing.GONE):
             self._gone(host, seen, pod)
         elif seen is not None and seen.standing is Standing.AILS and not self._ends and not self._scaled_away(host):
@@ -133,7 +132,7 @@ class Platform:
             elif seen.cause in _NODE_GONE and host in self._lead.roll.awaited:
                 # Of two halves that do not hear each other, the one whose nodes the cluster hears goes on.
                 says, hint = f"its pod {seen.says}", seen.advice
-                self._lead.people.lose(host, says, name=_name(pod), kind=seen.kind.value, hint=hint)
+                self._lead.people.lose(host, says, name=name_of(pod), kind=seen.kind.value, hint=hint)
 
     def _gone(self, host: int, seen: Seen | None, pod: Mapping[str, Any]) -> None:
         if self._ends or (pod.get("status") or {}).get("phase") == "Succeeded":
@@ -149,11 +148,11 @@ class Platform:
                 self._lead.fail_to_bind(PlaceError(message, hint=seen.advice or None))
             elif seen is not None:
                 self._once(host, f"the pod of host {self._facts.name(host)} {told(seen)}; its Job makes another", pod)
-        elif state.joined.name != _name(pod):
+        elif state.joined.name != name_of(pod):
             return  # that of a replacement
         elif state.living:
             hint = seen.advice if seen is not None else ""
-            self._lead.people.lose(host, f"its pod {says}", name=_name(pod), kind=kind, hint=hint)
+            self._lead.people.lose(host, f"its pod {says}", name=name_of(pod), kind=kind, hint=hint)
         elif seen is not None and state.lost and says not in state.lost:
             self._once(host, f"host {self._facts.name(host)} was lost: its pod {told(seen)}", pod)
 
@@ -165,7 +164,7 @@ class Platform:
     def because(self, lost: ev.HostLost) -> ev.HostLost:
         """The same with its cause, where the cluster has told one."""
         known = self._lead.state.hosts.get(lost.host)
-        its = [uid for uid, pod in self._pods.items() if known is not None and _name(pod) == known.joined.name]
+        its = [uid for uid, pod in self._pods.items() if known is not None and name_of(pod) == known.joined.name]
         seen = self._found.get(its[0]) if its else None
         if seen is None or seen.standing is Standing.WAITS:
             return lost
@@ -174,7 +173,7 @@ class Platform:
 
     def _once(self, host: int, message: str, about: Mapping[str, Any]) -> None:
         """Once of this pod, whichever lead has said it."""
-        key = f"{_uid(about)} {message}"
+        key = f"{uid_of(about)} {message}"
         before = any(one.message == message and one.time > _made_at(about) for one in self._lead.state.notes)
         if key not in self._said and not before:
             self._note(message, host=host if host in self._lead.state.hosts else None)
@@ -239,7 +238,7 @@ class Platform:
         """One note for all that wait for the same."""
         alike: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
         for host, pod in sorted(self._waiting(), key=lambda one: one[0]):
-            seen, known = self._found.get(_uid(pod)), state.hosts.get(host)
+            seen, known = self._found.get(uid_of(pod)), state.hosts.get(host)
             if seen is not None and seen.standing is Standing.WAITS and (known is None or not known.living):
                 alike[seen.says, seen.advice].append(host)
         for (says, advice), hosts in alike.items():
@@ -254,8 +253,8 @@ class Platform:
         digests: dict[str, list[int]] = collections.defaultdict(list)
         names = {host.joined.name: number for number, host in self._lead.state.hosts.items() if host.living}
         for pod in self._pods.values():
-            if (digest := _digest(pod)) and _name(pod) in names:
-                digests[digest].append(names[_name(pod)])
+            if (digest := _digest(pod)) and name_of(pod) in names:
+                digests[digest].append(names[name_of(pod)])
         if sum(map(len, digests.values())) < len(self._lead.living()):
             return
         self._images = True
@@ -318,30 +317,12 @@ def here(lead: Lead, *, mounted: Path = MOUNTED, environ: Mapping[str, str] = os
     return Platform(lead, facts, api, why=why)
 
 
-def _uid(pod: Mapping[str, Any]) -> str:
-    return str((pod.get("metadata") or {}).get("uid") or "")
-
-
-def _name(pod: Mapping[str, Any]) -> str:
-    return str((pod.get("metadata") or {}).get("name") or "")
-
-
-def _made(pod: Mapping[str, Any]) -> str:
-    return str((pod.get("metadata") or {}).get("creationTimestamp") or "")
-
-
 def _made_at(pod: Mapping[str, Any]) -> float:
-    try:
-        return float(calendar.timegm(time.strptime(_made(pod), "%Y-%m-%dT%H:%M:%SZ")))
-    except ValueError:
-        return 0.0
+    return created_at(pod) or 0.0
 
 
 def _digest(pod: Mapping[str, Any]) -> str:
-    for one in (pod.get("status") or {}).get("containerStatuses") or []:
-        if one.get("name") == CONTAINER:
-            return str(one.get("imageID") or "").removeprefix("docker-pullable://")
-    return ""
+    return str(own_status(pod).get("imageID") or "").removeprefix("docker-pullable://")
 
 
 def _some(names: list[str], most: int = 4) -> str:

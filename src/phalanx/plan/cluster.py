@@ -10,8 +10,6 @@ from typing import Any
 USER = 65532
 #: The parts of a pod's template that a job may lay something over.
 OVERLAID = ("metadata", "spec")
-#: The container that is ours.
-CONTAINER = "task"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

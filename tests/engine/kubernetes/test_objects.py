@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incluster import JOBS, in_cluster, made, of_kind, pods
-from phalanx.engine.kubernetes.names import RUN, Names
+from phalanx.engine.kubernetes.names import Names
 from phalanx.engine.kubernetes.objects import PIECE, in_host_order, pod_facts
 from phalanx.engine.kubernetes.text import document
 from phalanx.errors import InputError
 from phalanx.job.complaint import JobFileError
+from phalanx.plan.marks import RUN
 from phalanx.protocol.signing import RunKey
 
 #: Keys that a template's spec may have, some of them ours.

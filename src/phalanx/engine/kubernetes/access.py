@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from phalanx.engine.kubernetes.names import RUN, Names
+from phalanx.engine.kubernetes.names import Names
 from phalanx.plan.cluster import Cluster, Scraper
+from phalanx.plan.marks import RUN
 from phalanx.plan.pods import PORT
 
 Rule = dict[str, list[str]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from phalanx.engine.kubernetes.names import ROLE, RUN, Names
+from phalanx.engine.kubernetes.names import Names
 from phalanx.names import TRAINING_TYPES
 from phalanx.plan.cluster import Cluster
+from phalanx.plan.marks import ROLE, RUN
 from phalanx.plan.outline import Outline, Role
 
 _HOST = "kubernetes.io/hostname"

@@ -20,14 +20,11 @@ from pathlib import Path
 
 from phalanx.events import TaskStarted, event_from_json
 from phalanx.names import TaskId
+from phalanx.plan.marks import START
 from phalanx.plan.wire import WireError
 from phalanx.records.folder import RunFolder, index_of
 from phalanx.records.timeindex import record as index_record
 
-#: What a line of a record begins with.
-RECORD = "phalanx-record: "
-#: What a line begins with that says which start of a task begins: `phalanx-start: worker:1 g2.a1`.
-START = "phalanx-start: "
 _START = re.compile(r"(?P<task>\S+) g(?P<generation>[1-9]\d*)\.a(?P<attempt>[1-9]\d*)\Z", re.ASCII)
 _BAR = " | "
 

@@ -8,16 +8,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from phalanx.decide.podfields import host_number
 from phalanx.decide.seen import Standing
+from phalanx.decide.waiting import told
 from phalanx.engine.base import Submission
 from phalanx.engine.bundle import agent_zip
 from phalanx.engine.kubernetes.client import Client, ClusterError
 from phalanx.engine.kubernetes.mirror import Mirror
-from phalanx.engine.kubernetes.names import RUN
 from phalanx.engine.kubernetes.objects import objects
-from phalanx.engine.kubernetes.place import Place, address_of, host_name, host_number
+from phalanx.engine.kubernetes.place import Place, address_of, host_name
 from phalanx.errors import PhalanxError, PlaceError
 from phalanx.plan.cluster import Cluster
+from phalanx.plan.marks import RUN, STOP
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_end
 
@@ -126,7 +128,7 @@ def delete(place: Place, *, also: Sequence[Manifest] = (), grace: int | None = N
 
 def suspend(place: Place, *, by: str) -> None:
     """Take the pods away and keep the Jobs: each pod gets TERM and its grace. Raises ClusterError."""
-    asked: dict[str, Any] = {"metadata": {"annotations": {"phalanx/stop": by}}}
+    asked: dict[str, Any] = {"metadata": {"annotations": {STOP: by}}}
     change = {**asked, "spec": {"suspend": True}}
     sets: list[dict[str, Any]] = []
     with contextlib.suppress(ClusterError):  # a kind that this cluster, or this user, does not have
@@ -182,7 +184,7 @@ class KubernetesRun:
             if (name, seen.cause, seen.says) in self._said:
                 continue
             self._said.add((name, seen.cause, seen.says))
-            found.append(f"{name} {seen.says}" + (f"; {seen.advice}" if seen.advice else ""))
+            found.append(f"{name} {told(seen)}")
         return found
 
     def lost(self) -> dict[int, str]:
@@ -192,7 +194,7 @@ class KubernetesRun:
         facts = self.place.facts()
         lost = {}
         for pod in list(self.mirror.pods.values()):
-            number = host_number(pod.object, facts)
+            number = host_number(pod.object, facts.get("roles", ()))
             seen = self.mirror.findings().get(host_name(pod.object))
             if number is not None and seen is not None and seen.standing is Standing.GONE:
                 lost[number] = f"its pod {seen.says}"

@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from phalanx.apiwatch import ApiRefusedError
+from phalanx.decide.podfields import host_number, own_status
 from phalanx.decide.podjobs import see_job
 from phalanx.decide.pods import see
-from phalanx.decide.seen import CONTAINER, Seen, Standing
+from phalanx.decide.seen import Seen, Standing
 from phalanx.engine.kubernetes.client import ForbiddenError
-from phalanx.engine.kubernetes.copy import RECORD, Outputs, Positions, RecordFile, parsed
-from phalanx.engine.kubernetes.place import Place, host_name, host_number
+from phalanx.engine.kubernetes.copy import Outputs, Positions, RecordFile, parsed
+from phalanx.engine.kubernetes.place import Place, host_name
 from phalanx.errors import PlaceError
+from phalanx.plan.marks import CONTAINER, RECORD
 from phalanx.records.folder import RunFolder
 from phalanx.records.reader import read_plan, read_state
 from phalanx.records.report import build_report
@@ -169,7 +171,7 @@ class Mirror:
             facts = self.place.facts()
         except PlaceError:
             return []
-        begun.sort(key=lambda one: (host_number(one[1], facts) or 0, one[0]))
+        begun.sort(key=lambda one: (host_number(one[1], facts.get("roles", ())) or 0, one[0]))
         return [name for name, _ in begun[: self._most]]
 
     def _follow(self, name: str) -> None:
@@ -205,7 +207,7 @@ class Mirror:
     def _read(self, name: str, *, follow: bool) -> bool:
         """Read one log from where it was left; whether anything was new. Raises ApiRefusedError."""
         pod = self.pods[name].object
-        host = host_number(pod, self.place.facts())
+        host = host_number(pod, self.place.facts().get("roles", ()))
         stamp, _ = self._positions.of(name)
         seen: dict[str, int] = {}
         new = False
@@ -258,33 +260,15 @@ class Mirror:
             self._events = (now, events)
         return events
 
-    def images(self) -> dict[str, str]:
-        """The image of each host's container with its digest, as its node has it."""
-        with self._lock:
-            pods = [pod.object for pod in self.pods.values() if not pod.gone]
-        return {host_name(pod): digest for pod in pods if (digest := _digest(pod))}
-
 
 def _second(stamp: str) -> str:
     """The API takes whole seconds."""
     return f"{stamp[:19]}Z" if stamp else ""
 
 
-def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    for one in (pod.get("status") or {}).get("containerStatuses") or []:
-        if one.get("name") == CONTAINER:
-            found: Mapping[str, Any] = one
-            return found
-    return {}
-
-
 def _has_begun(pod: Mapping[str, Any]) -> bool:
-    state = _ours(pod).get("state") or {}
+    state = own_status(pod).get("state") or {}
     return "running" in state or "terminated" in state
-
-
-def _digest(pod: Mapping[str, Any]) -> str:
-    return str(_ours(pod).get("imageID") or "").removeprefix("docker-pullable://")
 
 
 def _lacks_pods(job: Mapping[str, Any]) -> bool:

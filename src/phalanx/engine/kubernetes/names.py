@@ -19,9 +19,6 @@ _RANDOM = "-xxxxx"
 #: A Service's name begins with a letter (DNS-1035).
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z", re.ASCII)
 
-#: The key of the label that all objects of a run carry; that of a role's.
-RUN, ROLE = "phalanx/run", "phalanx/role"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Names:

@@ -16,10 +16,11 @@ from typing import Any
 
 from phalanx.engine.kubernetes import access
 from phalanx.engine.kubernetes.around import QUEUE, is_kueue_group, pod_group
-from phalanx.engine.kubernetes.names import RUN, Names, check
+from phalanx.engine.kubernetes.names import Names, check
 from phalanx.engine.kubernetes.pods import account_of, agent_pod, labels_of
 from phalanx.errors import InputError
-from phalanx.plan.cluster import CONTAINER, Cluster
+from phalanx.plan.cluster import Cluster
+from phalanx.plan.marks import CONTAINER, RUN
 from phalanx.plan.outline import Outline, Role
 from phalanx.plan.pods import FINAL, PORT, pod_sets
 from phalanx.plan.size import elastic_of

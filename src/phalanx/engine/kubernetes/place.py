@@ -10,16 +10,17 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from phalanx.decide.podfields import labels_of, name_of
 from phalanx.engine.kubernetes.access_to import access
 from phalanx.engine.kubernetes.client import Client, ClusterError, ForbiddenError
-from phalanx.engine.kubernetes.names import ROLE, RUN, Names
+from phalanx.engine.kubernetes.names import Names
 from phalanx.errors import PlaceError
+from phalanx.plan.marks import INDEX, RUN
 from phalanx.protocol.client import DEPOSED
 from phalanx.protocol.people import CARRIERS, LeadBarredError, LeadMuteError, LeadUnreachableError
 from phalanx.protocol.signing import RunKey
 
 SCHEME = "kubernetes"
-INDEX = "batch.kubernetes.io/job-completion-index"
 
 #: Seconds for which a lead is awaited whose pods are on their way, or whose cluster does not answer.
 _PATIENCE = 60.0
@@ -122,21 +123,10 @@ class Place:
 
 def host_name(pod: Mapping[str, Any]) -> str:
     """`RUN-ROLE-i`: what stays the same when the pod is replaced."""
-    spec, meta = pod.get("spec") or {}, pod.get("metadata") or {}
-    labels = meta.get("labels") or {}
+    spec, labels = pod.get("spec") or {}, labels_of(pod)
     if spec.get("hostname"):
         return str(spec["hostname"])
-    return f"{labels.get('batch.kubernetes.io/job-name', meta.get('name'))}-{labels.get(INDEX, '')}"
-
-
-def host_number(pod: Mapping[str, Any], facts: Mapping[str, Any]) -> int | None:
-    """The number of the host that the pod is; None for a pod that is none."""
-    labels = (pod.get("metadata") or {}).get("labels") or {}
-    index = str(labels.get(INDEX, ""))
-    for role, first, _ in facts.get("roles", ()):
-        if role == labels.get(ROLE) and index.isdecimal():
-            return int(first) + int(index)
-    return None
+    return f"{labels.get('batch.kubernetes.io/job-name', name_of(pod))}-{labels.get(INDEX, '')}"
 
 
 class _ByApiServer:

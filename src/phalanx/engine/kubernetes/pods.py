@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phalanx.engine.kubernetes.around import group_marks, placement
-from phalanx.engine.kubernetes.names import ROLE, RUN, Names
+from phalanx.engine.kubernetes.names import Names
 from phalanx.engine.kubernetes.overlay import laid_over
 from phalanx.engine.kubernetes.start import ROOT, agent_line
-from phalanx.plan.cluster import CONTAINER, Cluster
+from phalanx.plan import marks
+from phalanx.plan.cluster import Cluster
+from phalanx.plan.marks import CONTAINER, ROLE, RUN
 from phalanx.plan.outline import Outline, Role
 from phalanx.plan.pods import PORT
 
@@ -31,7 +33,7 @@ _CONFINED = {
 }
 _BATCH = "batch.kubernetes.io"
 #: Where a pod finds its completion index before its own variables are made.
-INDEX = f"metadata.annotations['{_BATCH}/job-completion-index']"
+INDEX = f"metadata.annotations['{marks.INDEX}']"
 _GROUP_READS, _ALL_READ = 0o440, 0o444
 
 
