@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 #: The task types TensorFlow trains with, in training order (multi_worker_util.py puts the chief first).
 TRAINING_TYPES = ("chief", "worker")
@@ -52,6 +53,12 @@ def an(name: str) -> str:
 def many(number: int, noun: str) -> str:
     """`1 worker`, `4 workers`: so many in a sentence."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """`a, b, c and 4 more`: of many the first ones."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"
 
 
 def join_host_port(host: str, port: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from phalanx.job import keras
 from phalanx.job.advise import looks_secret
 from phalanx.job.units import in_words
+from phalanx.names import some
 from phalanx.plan.cpulist import text_of
 from phalanx.plan.lent import VARIABLE
 from phalanx.plan.outline import Outline
@@ -121,9 +122,7 @@ def _head(outline: Outline, bound: Plan, place: str) -> Iterator[tuple[str, str]
         yield "cluster", f"{_count(len(list(bound.cluster.tasks())), 'task')}, the chief is {bound.cluster.chief}"
     else:
         yield "cluster", "none: no task gets a TF_CONFIG"
-    names = [host.name for host in bound.hosts[:_MOST]]
-    more = f" and {len(bound.hosts) - _MOST} more" if len(bound.hosts) > _MOST else ""
-    yield "hosts", ", ".join(names) + f"{more} ({place})"
+    yield "hosts", f"{some([host.name for host in bound.hosts], _MOST)} ({place})"
     if sharing := _cores(outline, bound):
         yield "cores", sharing
     ports = f"of {outline.ports[0]}-{outline.ports[1]}" if outline.ports else "of phalanx's own pool"

@@ -30,6 +30,7 @@ from phalanx.errors import PlaceError
 from phalanx.lead.inpod import InPod
 from phalanx.lead.lead import Lead
 from phalanx.lead.ownjobs import Facts, Jobs
+from phalanx.names import some
 from phalanx.plan.marks import RUN
 from phalanx.states import RunPhase, RunState
 
@@ -40,6 +41,8 @@ MOUNTED = Path("/phalanx/run/pod.json")
 _LOOK, _EVENTS = 0.5, 15.0
 #: Seconds after a pod's creation, or after the lead's start, before one that waits is spoken of.
 _SOON = 5.0
+#: Hosts that one sentence names.
+_NAMED = 4
 
 
 #: Causes by which the cluster itself does not hear of a node any more.
@@ -246,7 +249,7 @@ class Platform:
             if key not in self._said:
                 self._said.add(key)
                 names = [self._facts.name(host) for host in hosts]
-                self._note(f"{PODS_WAIT}{_some(names)}: {says}" + (f"; {advice}" if advice else ""))
+                self._note(f"{PODS_WAIT}{some(names, _NAMED)}: {says}" + (f"; {advice}" if advice else ""))
 
     def _tell_images(self) -> None:
         """The digest that runs; a tag that was moved between two pulls gives a job two programs."""
@@ -264,7 +267,7 @@ class Platform:
                 self._note(message)
             return
         said = "; ".join(
-            f"{_some([self._facts.name(host) for host in sorted(hosts)])}: {digest}"
+            f"{some([self._facts.name(host) for host in sorted(hosts)], _NAMED)}: {digest}"
             for digest, hosts in digests.items()
         )
         self._note(f"the pods run different images: {said}; name the image by its digest, so that all run the same")
@@ -323,8 +326,3 @@ def _made_at(pod: Mapping[str, Any]) -> float:
 
 def _digest(pod: Mapping[str, Any]) -> str:
     return str(own_status(pod).get("imageID") or "").removeprefix("docker-pullable://")
-
-
-def _some(names: list[str], most: int = 4) -> str:
-    more = len(names) - most
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"

@@ -240,6 +240,10 @@ def closed_ways(closed: Sequence[tuple[int, int, str]], peers: Sequence[dict[str
         f"{names[source]} does not reach {names[target]} at {_at(peers[target])}: {why}"
         for source, target, why in closed
     ]
+    return _listed(said)
+
+
+def _listed(said: Sequence[str]) -> str:
     more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
     return "; ".join(said[:_NAMED]) + more
 
@@ -261,10 +265,7 @@ async def _all(asked: Iterable[Awaitable[T]]) -> list[T]:
             lost = [each for task in tasks if task.done() and isinstance(each := task.exception(), LostError)]
             first = lost[0] if lost else wrong[0]
             if len(lost) > 1:
-                said = "; ".join(str(one) for one in lost[:_NAMED])
-                raise PlaceError(
-                    f"{said}{f'; and {len(lost) - _NAMED} more' if len(lost) > _NAMED else ''}", hint=lost[0].hint
-                )
+                raise PlaceError(_listed([str(one) for one in lost]), hint=lost[0].hint)
             assert first is not None  # noqa: S101 - one of them has failed
             raise first
         return [task.result() for task in tasks]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from phalanx.decide.pace import STRETCHES, LinkPace, Paces, Places, Samples, TaskPace, paces, weighty
 from phalanx.decide.slowness import Look, look
-from phalanx.names import TaskId, many
+from phalanx.names import TaskId, many, some
 from phalanx.observe.ink import Ink
 from phalanx.observe.table import columns
 from phalanx.rates import milliseconds, per_second
@@ -140,9 +140,9 @@ def _missing(trains: list[TaskPace]) -> str:
     mute = [str(one.task) for one in trains if one.step is None]
     words = []
     if mute:
-        names = ", ".join(mute[:ROWS]) + (f" and {len(mute) - ROWS} more" if len(mute) > ROWS else "")
         words.append(
-            f"no step was counted of {names} (some 10 s of training show it; without phalanx's runtime, never)"
+            f"no step was counted of {some(mute, ROWS)} "
+            "(some 10 s of training show it; without phalanx's runtime, never)"
         )
     for one in [one for one in trains if 0 < one.stretches < STRETCHES][:ROWS]:
         more = (STRETCHES - one.stretches) * one.seconds / one.stretches
