@@ -104,6 +104,13 @@ def pods(cluster, namespace) -> list[dict[str, Any]]:
     return cluster.list("pods", namespace=namespace, labels="phalanx/run")
 
 
+def delete_pod(cluster, namespace, index: int) -> None:
+    """That of a worker, and wait for nothing."""
+    names = [one["metadata"]["name"] for one in pods(cluster, namespace)]
+    victim = next(name for name in names if name.split("-")[-2] == str(index))
+    cluster.kubectl("delete", "pod", victim, "-n", namespace, "--wait=false")
+
+
 @pytest.mark.tensorflow
 def test_digits_train_on_two_nodes_in_a_restricted_namespace(cluster, namespace, user):
     user.job(
@@ -124,8 +131,7 @@ def test_a_deleted_pod_is_named_and_replaced_and_the_run_goes_on(cluster, namesp
     user.job(["python3", steps, "100"], "{worker: {count: 2}}", more="strategy: mwms\n")
     running = user.start("run", "job.yaml", "--on", "kubernetes")
     user.awaits("task-started", 2)
-    victim = next(one for one in pods(cluster, namespace) if one["metadata"]["name"].split("-")[-2] == "1")
-    cluster.kubectl("delete", "pod", victim["metadata"]["name"], "-n", namespace, "--wait=false")
+    delete_pod(cluster, namespace, 1)
     user.awaits("task-started", 4)
     out, err = running.communicate(timeout=200)
     assert running.returncode == 0, (out, err)
@@ -193,8 +199,7 @@ def test_the_leads_own_pod_may_go(cluster, namespace, user, steps):
     user.job(["python3", steps, "150"], "{worker: {count: 2}}", more="strategy: mwms\n")
     running = user.start("run", "job.yaml", "--on", "kubernetes")
     user.awaits("task-started", 2)
-    victim = next(one for one in pods(cluster, namespace) if one["metadata"]["name"].split("-")[-2] == "0")
-    cluster.kubectl("delete", "pod", victim["metadata"]["name"], "-n", namespace, "--wait=false")
+    delete_pod(cluster, namespace, 0)
     user.awaits("task-started", 4)
     out, err = running.communicate(timeout=200)
     assert running.returncode == 0, (out, err)

@@ -12,9 +12,8 @@ from typing import Any
 
 from phalanx.decide.exits import Kind
 from phalanx.decide.podcontainers import containers
-from phalanx.decide.podfields import conditions, entries, event_message, text, true_condition
+from phalanx.decide.podfields import conditions, event_message, own_status, text, true_condition
 from phalanx.decide.seen import Seen, Standing, at_node, detail, end_or_ails, found, short
-from phalanx.plan.marks import CONTAINER
 
 
 def see(pod: Mapping[str, Any], events: Sequence[Mapping[str, Any]] = ()) -> Seen | None:
@@ -213,8 +212,7 @@ def _not_made(reason: str, message: str) -> Seen:
 def _node_silent(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Seen | None:
     """The node controller says that a pod is not ready, though its containers were when their node last spoke."""
     ready = [one for one in conditions(status, "Ready") if one.get("status") == "False"]
-    ours = [one for one in entries(status, "containerStatuses") if one.get("name") == CONTAINER]
-    if not ready or status.get("phase") != "Running" or not all(one.get("ready") for one in ours) or not ours:
+    if not ready or status.get("phase") != "Running" or not own_status(pod).get("ready"):
         return None
     says = f"is on a node{at_node(pod)} that has not been heard of for a while"
     return found("node-silent", Kind.INFRASTRUCTURE, Standing.AILS, says, "look at that node: `kubectl get nodes`")
